@@ -1,0 +1,1 @@
+//! Fixtures and private servers for the suites.
