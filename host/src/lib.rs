@@ -2,6 +2,8 @@
 //!
 //! A policy decides, a host executes, a receipt proves it.
 
+pub mod audit;
 pub mod clock;
 pub mod digest;
 pub mod ids;
+pub mod policy;

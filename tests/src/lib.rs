@@ -1,1 +1,4 @@
 //! Fixtures and private servers for the suites.
+
+pub mod cli;
+pub mod hostile;
