@@ -69,7 +69,7 @@ impl Head<'_> {
             Some(Keyword::CREATE) => self.create(),
             Some(Keyword::DROP) => self.drop(),
             Some(Keyword::INSERT) => self.insert(),
-            Some(Keyword::DELETE) => self.delete(),
+            Some(Keyword::DELETE) => Some(self.delete()),
             _ => self.other_kind(1),
         }
     }
@@ -179,9 +179,9 @@ impl Head<'_> {
         Some(Kind::Insert)
     }
 
-    fn delete(&mut self) -> Option<Kind> {
+    fn delete(&mut self) -> Kind {
         self.modifiers(&["LOW_PRIORITY", "QUICK", "IGNORE"]);
-        Some(Kind::Delete)
+        Kind::Delete
     }
 }
 

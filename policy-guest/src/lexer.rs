@@ -546,7 +546,7 @@ mod tests {
     }
 
     fn codes(source: &str) -> Vec<&'static str> {
-        lex(source).findings.iter().map(|finding| finding.code()).collect()
+        lex(source).findings.iter().map(Finding::code).collect()
     }
 
     #[test]

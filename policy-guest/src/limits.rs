@@ -27,9 +27,9 @@ struct Depth {
     /// Operators pending per precedence level, for each open parenthesis.
     chains: Vec<[u32; LEVELS]>,
     chain: [u32; LEVELS],
-    cases: u32,
+    cases: usize,
     /// Prefix operators directly before.
-    prefixes: u32,
+    prefixes: usize,
     joins: u32,
     /// The last token can end an operand, so that an operator after it is an infix.
     after_operand: bool,
@@ -62,8 +62,8 @@ impl Depth {
                 }
             },
         }
-        let nested = self.chains.len() as u32 + self.cases + self.prefixes;
-        if nested > LIMITS.nesting_max {
+        let nested = self.chains.len() + self.cases + self.prefixes;
+        if nested > LIMITS.nesting_max as usize {
             self.report(&code::NESTING, token);
         }
     }

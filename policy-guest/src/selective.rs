@@ -139,26 +139,23 @@ fn collect<'a>(expr: &'a Expr, found: &mut Vec<&'a Column>) {
         | Expr::Extract(_, expr)
         | Expr::Not(expr)
         | Expr::Is { expr, .. } => collect(expr, found),
-        Expr::Chain(first, rest) => {
-            let annuls = rest.iter().any(|(operator, right)| {
-                matches!(operator, Binary::Multiply | Binary::BitAnd)
-                    && (is_zero(right) || is_zero(first))
-            });
-            if !annuls {
-                collect(first, found);
-                rest.iter().for_each(|(_, expr)| collect(expr, found));
-            }
-        }
+        Expr::Chain(first, rest) => collect_chain(first, rest, found),
         Expr::Row(items)
         | Expr::CharUsing(items, _)
         | Expr::IntervalIndex(items)
-        | Expr::UnitCall(_, _, items) => items.iter().for_each(|item| collect(item, found)),
+        | Expr::UnitCall(_, _, items) => {
+            for item in items {
+                collect(item, found);
+            }
+        }
         Expr::Call(function, items) => {
             // The first argument decides IF, and COALESCE and IFNULL when it is a constant.
             let decided = matches!(function.name, "IF" | "IFNULL" | "COALESCE")
                 && items.first().is_some_and(|first| columns(first).is_empty());
             if !decided {
-                items.iter().for_each(|item| collect(item, found));
+                for item in items {
+                    collect(item, found);
+                }
             }
         }
         Expr::Case { operand, branches, otherwise } => {
@@ -198,6 +195,19 @@ fn collect<'a>(expr: &'a Expr, found: &mut Vec<&'a Column>) {
         | Expr::Exists(_)
         | Expr::Subquery(_)
         | Expr::Aggregate(_) => {}
+    }
+}
+
+/// The operands of a chain, unless a zero among them decides alone.
+fn collect_chain<'a>(first: &'a Expr, rest: &'a [(Binary, Expr)], found: &mut Vec<&'a Column>) {
+    let annuls = rest.iter().any(|(operator, right)| {
+        matches!(operator, Binary::Multiply | Binary::BitAnd) && (is_zero(right) || is_zero(first))
+    });
+    if !annuls {
+        collect(first, found);
+        for (_, expr) in rest {
+            collect(expr, found);
+        }
     }
 }
 

@@ -195,8 +195,7 @@ impl Context<'_> {
                     // See parse: the form that carries CHAR(… USING cs).
                     (true, None, charset) => {
                         let args = self.every(styles, Self::expr);
-                        let charset =
-                            self.maybe(charset, |context, name| context.charset_named(name));
+                        let charset = self.maybe(charset, Self::charset_named);
                         Some(Expr::CharUsing(args?, charset?))
                     }
                     (false, Some(data_type), None) => {

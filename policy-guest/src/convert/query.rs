@@ -446,11 +446,11 @@ impl Context<'_> {
     }
 
     fn row_count(&mut self, expr: Ast) -> Option<String> {
-        if let Ast::Value(value) = &expr
-            && let Value::Number(digits, _) = &value.value
+        if let Ast::Value(value) = expr
+            && let Value::Number(digits, _) = value.value
             && digits.bytes().all(|byte| byte.is_ascii_digit())
         {
-            return Some(digits.clone());
+            return Some(digits);
         }
         self.refuse(
             Finding::new(&code::SELECT_FORM).message("LIMIT with something other than digits"),

@@ -12,11 +12,8 @@ impl Printer<'_> {
             Expr::Default => self.put("DEFAULT"),
             Expr::DefaultOf(column) => self.wrapped("DEFAULT", |printer| printer.column(column)),
             Expr::Inserted(name) => self.wrapped("VALUES", |printer| printer.name(name)),
-            Expr::Unary(op, expr) => self.unary(*op, expr),
-            Expr::Not(expr) => {
-                self.put("NOT ");
-                self.operand(expr);
-            }
+            Expr::Unary(op, expr) => self.prefixed(unary_text(*op), expr),
+            Expr::Not(expr) => self.prefixed("NOT ", expr),
             Expr::Chain(first, rest) => {
                 self.operand(first);
                 for (operator, expr) in rest {
@@ -271,14 +268,8 @@ impl Printer<'_> {
         }
     }
 
-    fn unary(&mut self, op: Unary, expr: &Expr) {
-        self.put(match op {
-            Unary::Plus => "+",
-            Unary::Minus => "-",
-            Unary::BitNot => "~",
-            Unary::Bang => "!",
-            Unary::Binary => "BINARY ",
-        });
+    fn prefixed(&mut self, operator: &str, expr: &Expr) {
+        self.put(operator);
         self.operand(expr);
     }
 
@@ -359,6 +350,16 @@ impl Printer<'_> {
         }
         self.put(rest);
         self.out.push('\'');
+    }
+}
+
+const fn unary_text(operator: Unary) -> &'static str {
+    match operator {
+        Unary::Plus => "+",
+        Unary::Minus => "-",
+        Unary::BitNot => "~",
+        Unary::Bang => "!",
+        Unary::Binary => "BINARY ",
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) enum Failure {
 }
 
 /// Parses the tokens of one statement.
-pub(crate) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, Failure> {
+pub(crate) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, Box<Failure>> {
     let dialect = Gate(MySqlDialect {});
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(RECURSION_MAX)
@@ -44,22 +44,28 @@ pub(crate) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, Failure> {
     let failure = match parser.parse_statement() {
         Ok(statement) if parser.peek_token_ref().token == Token::EOF => return Ok(statement),
         Ok(_) => parser.get_current_index() + 1,
-        Err(ParserError::RecursionLimitExceeded) => return Err(Failure::TooDeep),
+        Err(ParserError::RecursionLimitExceeded) => return Err(Box::new(Failure::TooDeep)),
         Err(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
             stops_at(&parser, &message).unwrap_or_else(|| parser.get_current_index())
         }
     };
     let before = failure.checked_sub(1).map_or(Token::EOF, |at| parser.token_at(at).token.clone());
     let token = Some(parser.token_at(failure).clone()).filter(|token| token.token != Token::EOF);
-    Err(Failure::At { token, before })
+    Err(Box::new(Failure::At { token, before }))
 }
 
 /// The token at which the parser stopped. It may have backed up over what it tried, so its message
 /// says better than its position: `… at Line: 1, Column: 17`, where the column is 1 + byte offset.
 fn stops_at(parser: &Parser<'_>, message: &str) -> Option<usize> {
     let column = message.rsplit_once("Column: ")?.1.trim().parse::<u64>().ok()?;
-    let starts = |at: &usize| parser.token_at(*at).span.start.column >= column;
-    (0..).take_while(|at| parser.token_at(*at).token != Token::EOF).find(starts)
+    let mut at = 0;
+    while parser.token_at(at).token != Token::EOF {
+        if parser.token_at(at).span.start.column >= column {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
 }
 
 /// MySQL's dialect with MySQL's grammar of expressions.

@@ -131,7 +131,10 @@ impl Context<'_> {
             }
         };
         plain?;
-        Some(CreateTable { table: table?, body: body? })
+        // `head` has reported these.
+        let repeatable = if_not_exists && !or_replace && !temporary;
+        let (table, body) = (table?, body?);
+        repeatable.then_some(CreateTable { table, body })
     }
 
     fn like(
