@@ -32,21 +32,29 @@ impl Flavour {
         match std::env::var(REQUIRED_SERVERS) {
             Ok(list) => {
                 let required = parse(&list);
-                Self::ALL.iter().copied().filter(|flavour| {
-                    let wanted = required.contains(flavour);
-                    if !wanted {
-                        eprintln!("skipped on {flavour}: not listed in {REQUIRED_SERVERS}");
-                    }
-                    wanted
-                }).collect()
+                Self::ALL
+                    .iter()
+                    .copied()
+                    .filter(|flavour| {
+                        let wanted = required.contains(flavour);
+                        if !wanted {
+                            eprintln!("skipped on {flavour}: not listed in {REQUIRED_SERVERS}");
+                        }
+                        wanted
+                    })
+                    .collect()
             }
-            Err(_) => Self::ALL.iter().copied().filter(|flavour| match flavour.missing() {
-                Some(reason) if *flavour != Self::MariaDb => {
-                    eprintln!("skipped on {flavour}: {reason}");
-                    false
-                }
-                _ => true,
-            }).collect(),
+            Err(_) => Self::ALL
+                .iter()
+                .copied()
+                .filter(|flavour| match flavour.missing() {
+                    Some(reason) if *flavour != Self::MariaDb => {
+                        eprintln!("skipped on {flavour}: {reason}");
+                        false
+                    }
+                    _ => true,
+                })
+                .collect(),
         }
     }
 
@@ -69,9 +77,12 @@ fn parse(list: &str) -> Vec<Flavour> {
         .map(str::trim)
         .filter(|name| !name.is_empty())
         .map(|name| {
-            *Flavour::ALL.iter().find(|flavour| flavour.name() == name).unwrap_or_else(|| {
-                panic!("{REQUIRED_SERVERS} lists `{name}`, which is no server this kit knows")
-            })
+            *Flavour::ALL
+                .iter()
+                .find(|flavour| flavour.name() == name)
+                .unwrap_or_else(|| {
+                    panic!("{REQUIRED_SERVERS} lists `{name}`, which is no server this kit knows")
+                })
         })
         .collect()
 }

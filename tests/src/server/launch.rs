@@ -15,7 +15,7 @@ use super::process::{Process, log_tail};
 use super::{Flavour, mariadb, template};
 
 /// How long a server may take until it greets; far above what it needs, for busy machines.
-const START_WAIT: Duration = Duration::from_secs(60);
+const START_WAIT: Duration = Duration::from_mins(1);
 /// Ports that outgoing connections are not given (Linux hands out 32768 and above), so that a
 /// server finds its port free again after a restart.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
@@ -66,7 +66,11 @@ pub struct ServerBuilder {
 
 impl ServerBuilder {
     fn new(flavour: Flavour) -> Self {
-        Self { flavour, durable: false, args: Vec::new() }
+        Self {
+            flavour,
+            durable: false,
+            args: Vec::new(),
+        }
     }
 
     /// Writes through to the disk at every commit, with the doublewrite buffer. Without it a commit
@@ -120,21 +124,21 @@ impl ServerBuilder {
                 Ok(()) => return Ok(server),
             }
         }
-        Err(format!("no free port in {PORTS:?} after {PORT_ATTEMPTS} attempts"))
+        Err(format!(
+            "no free port in {PORTS:?} after {PORT_ATTEMPTS} attempts"
+        ))
     }
 
     fn settings(&self) -> Settings {
-        Settings { durable: self.durable }
+        Settings {
+            durable: self.durable,
+        }
     }
 }
 
 impl Flavour {
     /// Puts a fresh data directory into `folder` and says what to run.
-    fn prepare(
-        self,
-        folder: &Path,
-        settings: Settings,
-    ) -> Result<(PathBuf, Vec<String>), String> {
+    fn prepare(self, folder: &Path, settings: Settings) -> Result<(PathBuf, Vec<String>), String> {
         let data = folder.join("data");
         match self {
             Self::MariaDb => {
@@ -243,7 +247,10 @@ impl PrivateServer {
 
     /// Sends a signal to the server, such as `STOP` and `CONT`.
     pub fn signal(&mut self, signal: &str) {
-        self.process.as_mut().expect("a stopped server gets no signals").signal(signal);
+        self.process
+            .as_mut()
+            .expect("a stopped server gets no signals")
+            .signal(signal);
     }
 
     /// Starts the server again after `stop` or `kill9`, with the same data, port and socket.
@@ -280,7 +287,10 @@ impl PrivateServer {
             format!("--datadir={}", self.folder.path().join("data").display()),
             format!("--tmpdir={}", self.temporary_files()?.display()),
             format!("--socket={}", self.socket().display()),
-            format!("--pid-file={}", self.folder.path().join("server.pid").display()),
+            format!(
+                "--pid-file={}",
+                self.folder.path().join("server.pid").display()
+            ),
             format!("--port={}", self.port),
         ]);
         args.extend(self.args.iter().cloned());
@@ -293,8 +303,16 @@ impl PrivateServer {
             let ended = process.has_ended();
             if ended || begin.elapsed() > START_WAIT {
                 self.process = None;
-                let what = if ended { "ended while it started" } else { "did not start in time" };
-                return Err(format!("{} {what}; its log ends:\n{}", self.flavour, log_tail(&log)));
+                let what = if ended {
+                    "ended while it started"
+                } else {
+                    "did not start in time"
+                };
+                return Err(format!(
+                    "{} {what}; its log ends:\n{}",
+                    self.flavour,
+                    log_tail(&log)
+                ));
             }
             thread::sleep(Duration::from_millis(5));
         }
@@ -311,7 +329,9 @@ impl PrivateServer {
 
 /// A server is up when it sends its greeting; MySQL 5.6 opens the socket earlier than that.
 fn greets(socket: &Path) -> bool {
-    let Ok(mut stream) = UnixStream::connect(socket) else { return false };
+    let Ok(mut stream) = UnixStream::connect(socket) else {
+        return false;
+    };
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
     let mut header = [0; 5];
     stream.read_exact(&mut header).is_ok() && header[4] != 0xff
@@ -346,7 +366,10 @@ pub(super) fn find_program(name: &str) -> Option<PathBuf> {
 
 /// The name of the user who runs the tests; a server refuses to run as root unless it is told to.
 pub(super) fn user_name() -> String {
-    let output = Command::new("id").arg("-un").output().expect("`id` can be run");
+    let output = Command::new("id")
+        .arg("-un")
+        .output()
+        .expect("`id` can be run");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 

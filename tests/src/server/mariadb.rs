@@ -7,14 +7,15 @@ use super::launch::{Settings, find_program, run_with_input, user_name};
 
 /// Why MariaDB cannot be started here.
 pub(super) fn missing() -> Option<String> {
-    ["mariadbd", "mariadb-install-db"].into_iter().find(|name| find_program(name).is_none()).map(
-        |name| {
+    ["mariadbd", "mariadb-install-db"]
+        .into_iter()
+        .find(|name| find_program(name).is_none())
+        .map(|name| {
             format!(
                 "`{name}` was not found; install the packages mariadb-server-core and \
                  mariadb-client-core"
             )
-        },
-    )
+        })
 }
 
 pub(super) fn program() -> Option<PathBuf> {

@@ -22,11 +22,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts `program` with its output in `log`.
-    pub(super) fn spawn(
-        program: &Path,
-        args: &[String],
-        log: &Path,
-    ) -> io::Result<Self> {
+    pub(super) fn spawn(program: &Path, args: &[String], log: &Path) -> io::Result<Self> {
         let output = File::options().create(true).append(true).open(log)?;
         // setpriv sets the signal and becomes the program: the pid is the server's own.
         let mut command = Command::new("setpriv");
@@ -120,6 +116,10 @@ fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
         requests
     });
     let (answer, child) = channel();
-    spawner.send((command, answer)).expect("the thread that starts servers stays");
-    child.recv().expect("the thread that starts servers answers")
+    spawner
+        .send((command, answer))
+        .expect("the thread that starts servers stays");
+    child
+        .recv()
+        .expect("the thread that starts servers answers")
 }

@@ -20,8 +20,13 @@ pub(super) fn copy_template(
     let cache = cache_folder();
     let template = cache.join(format!("{name}-{:016x}", fingerprint(program, options)));
     prepare(&cache, &template, initialise)?;
-    copy_folder(&template, to)
-        .map_err(|error| format!("cannot copy {} to {}: {error}", template.display(), to.display()))
+    copy_folder(&template, to).map_err(|error| {
+        format!(
+            "cannot copy {} to {}: {error}",
+            template.display(),
+            to.display()
+        )
+    })
 }
 
 fn prepare(
@@ -56,7 +61,10 @@ fn fingerprint(program: &Path, options: &[String]) -> u64 {
     options.hash(&mut hasher);
     if let Ok(metadata) = fs::metadata(program) {
         metadata.len().hash(&mut hasher);
-        metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH).hash(&mut hasher);
+        metadata
+            .modified()
+            .unwrap_or(SystemTime::UNIX_EPOCH)
+            .hash(&mut hasher);
     }
     hasher.finish()
 }
