@@ -49,16 +49,19 @@ fn only_session_connects_and_only_target_and_control_ask_it_to() {
         listed(&found)
     );
 
-    let found: Vec<Place> = host()
-        .iter()
-        .filter(|source| !matches!(source.top(), Some("session" | "target" | "control")))
-        .flat_map(Source::crate_paths)
-        .filter(|path| {
-            path.segments
-                .starts_with(&["session".to_owned(), "open".to_owned()])
-        })
-        .map(|path| path.place)
-        .collect();
+    let openers = ["session", "target", "control"];
+    let mut found = outside(&openers, &[&["session", ":", ":", "open"]]);
+    found.extend(
+        host()
+            .iter()
+            .filter(|source| !source.top().is_some_and(|top| openers.contains(&top)))
+            .flat_map(Source::crate_paths)
+            .filter(|path| {
+                path.segments
+                    .starts_with(&["session".to_owned(), "open".to_owned()])
+            })
+            .map(|path| path.place),
+    );
     assert!(
         found.is_empty(),
         "these open sessions past the checks:{}",
