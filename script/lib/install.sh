@@ -1,5 +1,7 @@
-# What the scripts share about installing. Sourced, with `script_name` set; nothing here is installed
-# without a word.
+# shellcheck shell=bash
+# What the scripts share about installing. Sourced; nothing here is installed without a word.
+
+script_name=${0##*/}
 
 say() { printf '%s: %s\n' "$script_name" "$*"; }
 fail() {
