@@ -5,3 +5,5 @@
 pub mod clock;
 pub mod digest;
 pub mod ids;
+pub mod ledger;
+pub mod target;
