@@ -7,11 +7,11 @@ use super::shape::{self, ShapeError};
 use super::sql;
 use crate::target::TargetConnection;
 
-/// The script that creates the ledger: sql/factory_plugin_sql_target.sql, as shipped.
+/// The script that creates the ledger: `sql/factory_plugin_sql_target.sql`, as shipped.
 pub const TARGET_SCRIPT: &str = include_str!("../../../sql/factory_plugin_sql_target.sql");
 
 /// Longest time that creating the ledger may take.
-const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
+const BOOTSTRAP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The ledger was not created, or is not what it must be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,7 +11,7 @@ use super::row::{Holder, LEASE_SECONDS_MAX, LedgerRow};
 use super::shape::ShapeError;
 use super::state::{Answer, Event, State, Transition, Whose, Write, transition};
 use super::takeover::{self, Remains};
-use super::view::View;
+use super::view::{TAKEN, View};
 use super::{Ledger, sql, writes};
 use crate::clock::{Clock, MonotonicClock};
 use crate::ids::{Direction, ExternalReceipt};
@@ -109,8 +109,9 @@ impl ClaimError {
     /// Whether the same request may succeed later, without anyone doing anything.
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::PluginVersionTooLong { .. } | Self::LeaseOutOfBounds { .. } => false,
-            Self::Shape(ShapeError::Unfit(_)) => false,
+            Self::PluginVersionTooLong { .. }
+            | Self::LeaseOutOfBounds { .. }
+            | Self::Shape(ShapeError::Unfit(_)) => false,
             Self::Shape(ShapeError::Fault(fault)) | Self::Fault(fault) => fault.is_transient(),
             Self::AnswerLost { .. } | Self::Contended => true,
         }
@@ -349,7 +350,7 @@ impl Claiming<'_> {
         } else {
             Event::PreviousRemains
         };
-        let waiting = view.taken();
+        let waiting = TAKEN;
         let Transition { write, answer } = transition(waiting, event);
         let sent_at = MonotonicClock.now();
         if write == Some(Write::Adopt) && answer == Answer::Granted {

@@ -26,7 +26,10 @@ pub(super) fn literal(text: &str) -> String {
     if text.bytes().all(plain) {
         return format!("'{text}'");
     }
-    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut hex = String::with_capacity(2 * text.len());
+    for digit in text.bytes().flat_map(|byte| [byte >> 4, byte & 0xf]) {
+        hex.extend(char::from_digit(u32::from(digit), 16));
+    }
     format!("CONVERT(0x{hex} USING utf8mb4)")
 }
 

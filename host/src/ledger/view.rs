@@ -25,17 +25,13 @@ pub(super) struct View {
     pub(super) differs: Vec<IdentityField>,
 }
 
-impl View {
-    /// The state once the actor's token is on the row and earlier sessions are still to be cleared.
-    pub(super) const fn taken(&self) -> State {
-        State::Running {
-            whose: Whose::MineWaiting,
-            lease: LeaseTime::Open,
-            previous: Previous::Present,
-            executions: Executions::BelowBound,
-        }
-    }
-}
+/// The state once the actor's token is on the row and earlier sessions are still to be cleared.
+pub(super) const TAKEN: State = State::Running {
+    whose: Whose::MineWaiting,
+    lease: LeaseTime::Open,
+    previous: Previous::Present,
+    executions: Executions::BelowBound,
+};
 
 impl Claiming<'_> {
     /// Reads everything a claim depends on.

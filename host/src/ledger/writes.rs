@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::receipt::{LeaseToken, Status};
-use super::redact::{bounded_code, without_literals};
+use super::redact::bounded_code;
 use super::request::{ClaimRequest, Counterpart};
 use super::row::{Holder, LedgerRow};
 use super::sql::{TABLE, deadline_in, literal, literal_or_null};
@@ -255,7 +255,7 @@ pub(super) fn fail(
         "UPDATE {TABLE} SET status = 'FAILED', last_error_code = {}, last_error = {}, \
          {session}{TOUCH} {}",
         literal(&bounded_code(code)),
-        literal(&without_literals(text)),
+        literal(text),
         where_mine(key, token)
     )
 }
