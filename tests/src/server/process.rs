@@ -21,15 +21,20 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `program` with its output in `log`.
-    pub(super) fn spawn(program: &Path, args: &[String], log: &Path) -> io::Result<Self> {
+    /// Starts what `server` says, with its output in `log`.
+    pub(super) fn spawn(server: &Command, log: &Path) -> io::Result<Self> {
         let output = File::options().create(true).append(true).open(log)?;
         // setpriv sets the signal and becomes the program: the pid is the server's own.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--"])
-            .arg(program)
-            .args(args)
+            .arg(server.get_program())
+            .args(server.get_args())
+            .envs(
+                server
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
