@@ -123,7 +123,7 @@ impl Ledger {
     ///
     /// On [`Claim::Granted`] the claim is committed, nothing of an earlier holder runs on the server any
     /// more, and the lease belongs to this connection's session: the payload must run in it. The session
-    /// is left with autocommit on and READ COMMITTED.
+    /// is left with autocommit on.
     ///
     /// # Errors
     ///

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::redact::without_literals;
+use crate::target::ServerFailure;
 
 /// Who can do something about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +44,19 @@ pub enum LedgerFault {
         /// The column.
         column: &'static str,
     },
+}
+
+impl From<ServerFailure> for LedgerFault {
+    fn from(failure: ServerFailure) -> Self {
+        match failure {
+            ServerFailure::Refused { code, state } => Self::Refused {
+                code,
+                text: format!("state {state}"),
+            },
+            // Whatever else it was, no answer came.
+            _ => Self::AnswerLost,
+        }
+    }
 }
 
 impl LedgerFault {
