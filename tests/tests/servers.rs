@@ -103,6 +103,8 @@ fn killed_test_process_takes_its_server_with_it() {
     let mut test = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "holds_a_server_until_killed", "--ignored"])
         .env(PID_REPORT, &report)
+        // What it cannot remove any more goes with this test's own folder.
+        .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
