@@ -4,6 +4,12 @@
 
 pub mod audit;
 pub mod clock;
+pub mod config;
+pub mod control;
 pub mod digest;
 pub mod ids;
+pub mod jdbc;
+pub mod ledger;
 pub mod policy;
+pub mod session;
+pub mod target;

@@ -107,10 +107,9 @@ impl From<decision::Diagnostic> for wire::Diagnostic {
             help: diagnostic.help,
             statement: diagnostic.statement,
             span: diagnostic.span.map(Into::into),
-            fix: diagnostic.fix.map(|edit| wire::Edit {
-                span: edit.span.into(),
-                replacement: edit.replacement,
-            }),
+            fix: diagnostic
+                .fix
+                .map(|edit| wire::Edit { span: edit.span.into(), replacement: edit.replacement }),
         }
     }
 }

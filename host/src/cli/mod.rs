@@ -120,7 +120,8 @@ mod tests {
     #[test]
     fn every_command_has_help_and_an_example() {
         fn visit(command: &clap::Command, path: &str) {
-            for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
+            for command in command.get_subcommands().filter(|command| command.get_name() != "help")
+            {
                 let path = format!("{path} {}", command.get_name());
                 assert!(command.get_about().is_some(), "`{path}` has no help");
                 if command.has_subcommands() {

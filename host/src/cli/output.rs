@@ -31,8 +31,11 @@ pub(crate) fn visible(text: &str) -> String {
             '\0'..='\x1f' => shown.extend(char::from_u32(0x2400 + u32::from(character))),
             '\x7f' => shown.push('␡'),
             // C1 controls, and marks that reorder or hide text.
-            '\u{80}'..='\u{9f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
+            '\u{80}'..='\u{9f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}' => {
                 let _ = write!(shown, "<U+{:04X}>", u32::from(character));
             }
             _ => shown.push(character),

@@ -132,7 +132,8 @@ impl<'a> Asked<'a> {
         if table.catalog != self.catalog {
             return malformed("a table of another catalog was allowed");
         }
-        if self.protected_tables.iter().any(|protected| table.name.eq_ignore_ascii_case(protected)) {
+        if self.protected_tables.iter().any(|protected| table.name.eq_ignore_ascii_case(protected))
+        {
             return malformed("a protected table was allowed");
         }
         Ok(TableAccess {
@@ -157,9 +158,7 @@ impl<'a> Asked<'a> {
             return malformed("a diagnostic code is not kebab-case");
         }
         let fix = match diagnostic.fix {
-            Some(edit) => {
-                Some(Edit { span: self.span(edit.span)?, replacement: edit.replacement })
-            }
+            Some(edit) => Some(Edit { span: self.span(edit.span)?, replacement: edit.replacement }),
             None => None,
         };
         Ok(Diagnostic {

@@ -98,8 +98,7 @@ fn trusted(directory: &Path) -> Result<(), Untrusted> {
     const OPEN_TO_OTHERS: u32 = 0o077;
 
     let stat = |path: &Path| {
-        fs::symlink_metadata(path)
-            .map_err(|source| Untrusted::Io { path: path.to_owned(), source })
+        fs::symlink_metadata(path).map_err(|source| Untrusted::Io { path: path.to_owned(), source })
     };
     let user = rustix::process::geteuid().as_raw();
     let metadata = stat(directory)?;

@@ -213,7 +213,9 @@ impl Decision {
                 decision_digest: self.digest,
                 payload_digest: self.payload_digest,
             }),
-            Outcome::Deny { diagnostics } => Err(Denied { diagnostics, decision_digest: self.digest }),
+            Outcome::Deny { diagnostics } => {
+                Err(Denied { diagnostics, decision_digest: self.digest })
+            }
         }
     }
 }

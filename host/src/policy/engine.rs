@@ -100,7 +100,8 @@ pub(super) fn describe(engine: &Engine) -> String {
         let _ = writeln!(text, "{} {}", if features.contains(flag) { '+' } else { '-' }, name);
     }
     let _ = writeln!(text, "strategy {:?}", engine.get_strategy());
-    let _ = writeln!(text, "nan-canonicalization {:?}", engine.get_cranelift_nan_canonicalization());
+    let _ =
+        writeln!(text, "nan-canonicalization {:?}", engine.get_cranelift_nan_canonicalization());
     let _ = writeln!(text, "opt-level {:?}", engine.get_cranelift_opt_level());
     let _ = writeln!(text, "consume-fuel {}", engine.get_consume_fuel());
     let _ = writeln!(text, "epoch-interruption {}", engine.get_epoch_interruption());

@@ -198,7 +198,10 @@ impl NoDecision {
             Self::Deadline { .. } => "try again on a machine that is less busy",
             Self::Host(_) => "try again with more free memory",
             Self::PayloadSize { .. } => "split the payload",
-            Self::Trap { .. } | Self::Fuel { .. } | Self::Memory { .. } | Self::Malformed { .. } => {
+            Self::Trap { .. }
+            | Self::Fuel { .. }
+            | Self::Memory { .. }
+            | Self::Malformed { .. } => {
                 "the payload is not denied by a rule; show it to the policy's author"
             }
         }

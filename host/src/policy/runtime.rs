@@ -153,8 +153,7 @@ impl PolicyRuntime {
 
     fn load_component(&self, bytes: &[u8]) -> Result<Loaded, LoadError> {
         let engine = &self.inner.engine;
-        let component =
-            Component::from_binary(engine, bytes).map_err(LoadError::NotAComponent)?;
+        let component = Component::from_binary(engine, bytes).map_err(LoadError::NotAComponent)?;
         let exports = check_interface(engine, &component)?;
         // The linker stays empty: there is nothing a policy could be given.
         let pre = Linker::new(engine).instantiate_pre(&component).map_err(LoadError::Contract)?;
@@ -169,10 +168,7 @@ impl PolicyRuntime {
     fn call<R>(
         &self,
         pre: &PolicyPre<Bounds>,
-        call: impl FnOnce(
-            &bindings::gate::Guest,
-            &mut wasmtime::Store<Bounds>,
-        ) -> wasmtime::Result<R>,
+        call: impl FnOnce(&bindings::gate::Guest, &mut wasmtime::Store<Bounds>) -> wasmtime::Result<R>,
     ) -> Result<R, NoDecision> {
         let Inner { engine, watchdog, slots, call_deadline, .. } = &*self.inner;
         let _slot = slots.take();
@@ -273,11 +269,8 @@ impl Policy {
         if u32::try_from(payload.len()).is_err() {
             return Err(NoDecision::PayloadSize { bytes: payload.len() });
         }
-        let asked = bindings::gate::Request {
-            payload,
-            catalog: catalog.as_str(),
-            protected_tables,
-        };
+        let asked =
+            bindings::gate::Request { payload, catalog: catalog.as_str(), protected_tables };
         let answer = runtime.call(pre, |guest, store| guest.call_decide(store, asked))?;
         let asked = Asked::new(payload, catalog.as_str(), protected_tables);
         let outcome = answer::outcome(answer, &asked)?;

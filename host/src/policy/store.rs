@@ -85,7 +85,9 @@ impl StoreError {
         match self {
             Self::Read { .. } => "check the path and its permissions",
             Self::Size { .. } => "name the component's file",
-            Self::Pins { .. } => "take pins.toml as it was published, or write it with script/build-policy",
+            Self::Pins { .. } => {
+                "take pins.toml as it was published, or write it with script/build-policy"
+            }
             Self::NotPinned { .. } => "see `tollgate policy list`",
         }
     }

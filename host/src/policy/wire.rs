@@ -240,7 +240,10 @@ mod tests {
         reworded.message = "other words".into();
         reworded.help = Some("other help".into());
         reworded.fix = Some(Edit { span: Span { start: 3, end: 3 }, replacement: "x".into() });
-        assert_eq!(plain, decision_digest(&subject(), &Outcome::Deny { diagnostics: vec![reworded] }));
+        assert_eq!(
+            plain,
+            decision_digest(&subject(), &Outcome::Deny { diagnostics: vec![reworded] })
+        );
     }
 
     #[test]

@@ -139,7 +139,9 @@ mod tests {
         let edits = [edit(18, 18, " IF EXISTS"), edit(6, 6, " IGNORE")];
         let (text, count) = applied("INSERT é; DROP TAB", &edits[1..]).unwrap();
         assert_eq!((text.as_str(), count), ("INSERT IGNORE é; DROP TAB", 1));
-        let (text, count) = applied("INSERT x; DROP TABLE t", &[edit(20, 20, " IF EXISTS"), edit(6, 6, " IGNORE")]).unwrap();
+        let (text, count) =
+            applied("INSERT x; DROP TABLE t", &[edit(20, 20, " IF EXISTS"), edit(6, 6, " IGNORE")])
+                .unwrap();
         assert_eq!((text.as_str(), count), ("INSERT IGNORE x; DROP TABLE IF EXISTS t", 2));
     }
 

@@ -78,7 +78,8 @@ impl Renderer for Human {
         if *files < 2 {
             return String::new();
         }
-        let mut text = format!("\n{}: {allowed} allowed, {denied} denied", counted(*files, "payload"));
+        let mut text =
+            format!("\n{}: {allowed} allowed, {denied} denied", counted(*files, "payload"));
         if *undecided > 0 {
             let _ = write!(text, ", {undecided} without a decision");
         }

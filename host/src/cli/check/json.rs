@@ -104,10 +104,11 @@ impl<'a> From<&'a Report<'a>> for Line<'a> {
             decision_digest: decision.map(Decision::digest),
             statements: statements.iter().map(|it| StatementObject::new(it, lines)).collect(),
             diagnostics: diagnostics.iter().map(|it| DiagnosticObject::new(it, lines)).collect(),
-            error: audited.result.as_ref().err().map(|error| ErrorObject {
-                kind: error.kind(),
-                message: error.to_string(),
-            }),
+            error: audited
+                .result
+                .as_ref()
+                .err()
+                .map(|error| ErrorObject { kind: error.kind(), message: error.to_string() }),
             fix: repair.map(FixObject::from),
         }
     }

@@ -152,12 +152,29 @@ fn human(inspection: &Inspection) -> String {
     row("sql_mode", &session.sql_mode.join(","));
     row("character set", &session.character_set);
     row("time zone", &session.time_zone);
-    row("payload", &format_args!("at most {} bytes, {} statements, {} tokens",
-        limits.payload_bytes_max, limits.statement_count_max, limits.token_count_max));
-    row("statement", &format_args!("at most {} operators, {} unions or joins, nested {} deep",
-        limits.operator_count_max, limits.join_count_max, limits.nesting_max));
-    row("sandbox", &format_args!("at most {} MiB of memory, {} KiB of stack, {} units of fuel",
-        sandbox.memory_bytes_max >> 20, sandbox.stack_bytes_max >> 10, sandbox.fuel_max));
+    row(
+        "payload",
+        &format_args!(
+            "at most {} bytes, {} statements, {} tokens",
+            limits.payload_bytes_max, limits.statement_count_max, limits.token_count_max
+        ),
+    );
+    row(
+        "statement",
+        &format_args!(
+            "at most {} operators, {} unions or joins, nested {} deep",
+            limits.operator_count_max, limits.join_count_max, limits.nesting_max
+        ),
+    );
+    row(
+        "sandbox",
+        &format_args!(
+            "at most {} MiB of memory, {} KiB of stack, {} units of fuel",
+            sandbox.memory_bytes_max >> 20,
+            sandbox.stack_bytes_max >> 10,
+            sandbox.fuel_max
+        ),
+    );
     for (kind, tools) in &inspection.producers {
         row(kind, &tools.join(", "));
     }
