@@ -21,11 +21,7 @@ pub(super) struct Effect {
 }
 
 impl Effect {
-    const NOTHING: Self = Self {
-        affected_rows: 0,
-        last_insert_id: None,
-        warning_count: 0,
-    };
+    const NOTHING: Self = Self { affected_rows: 0, last_insert_id: None, warning_count: 0 };
 }
 
 /// A line of `SHOW WARNINGS`: level, code and message.
@@ -50,10 +46,7 @@ impl Failure {
         failure.map_or_else(
             || "was accepted".to_owned(),
             |failure| {
-                format!(
-                    "was refused at statement {}: {}",
-                    failure.statement, failure.message
-                )
+                format!("was refused at statement {}: {}", failure.statement, failure.message)
             },
         )
     }
@@ -94,9 +87,7 @@ pub(super) async fn pinned(mut conn: Conn, catalog: &str) -> Conn {
         format!("USE `{catalog}`"),
     ];
     for statement in statements {
-        conn.query_drop(&statement)
-            .await
-            .unwrap_or_else(|error| panic!("`{statement}`: {error}"));
+        conn.query_drop(&statement).await.unwrap_or_else(|error| panic!("`{statement}`: {error}"));
     }
     conn
 }
@@ -126,11 +117,7 @@ pub(super) async fn run_statements(conn: &mut Conn, statements: &[String]) -> Ru
         if result.is_err() {
             break;
         }
-        assert_eq!(
-            run.effects.len(),
-            index + 1,
-            "one text ran as several statements: {statement}"
-        );
+        assert_eq!(run.effects.len(), index + 1, "one text ran as several statements: {statement}");
     }
     finish(conn, run, result).await
 }
@@ -159,11 +146,7 @@ async fn finish(conn: &mut Conn, mut run: Run, result: Result<(), Error>) -> Run
         message: error.to_string(),
     });
     match failure {
-        Some(Failure {
-            code: Some(EMPTY_QUERY),
-            statement,
-            ..
-        }) if statement > 0 => {}
+        Some(Failure { code: Some(EMPTY_QUERY), statement, .. }) if statement > 0 => {}
         Some(failure) => run.failure = Some(failure),
         None => run.warnings = conn.query("SHOW WARNINGS").await.ok(),
     }
