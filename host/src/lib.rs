@@ -5,4 +5,6 @@
 pub mod clock;
 pub mod digest;
 pub mod ids;
+pub mod ledger;
 pub mod plan;
+pub mod target;
