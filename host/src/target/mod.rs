@@ -1,54 +1,29 @@
-//! Connections to the target catalog.
+//! Connections to the isolated target catalog.
+//!
+//! The only module that opens them. A [`TargetConnection`] exists only after every isolation check
+//! held on that very connection, and the connection is closed before any failure is propagated. It
+//! runs no payload and knows no receipt: that is for `executor` and `ledger`.
 
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable;
+mod connection;
+mod contract;
+mod control_isolation;
+mod error;
+mod grant_check;
+mod grants;
+mod grants_sql;
+mod live_sessions;
+mod open;
+mod pins;
+mod server_checks;
+mod tokens;
 
-/// The server process behind a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerIdentity {
-    incarnation: String,
-}
-
-impl ServerIdentity {
-    /// Names one run of one server.
-    pub fn incarnation(&self) -> &str {
-        &self.incarnation
-    }
-}
-
-/// A connection to the target catalog.
-#[derive(Debug)]
-pub struct TargetConnection {
-    conn: Conn,
-    session_id: u64,
-    server: ServerIdentity,
-}
-
-impl TargetConnection {
-    /// Wraps an open connection.
-    pub async fn from_conn(mut conn: Conn) -> Result<Self, mysql_async::Error> {
-        let row: Option<(u64, String)> = conn
-            .query_first("SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port, ':', @@datadir)")
-            .await?;
-        let (session_id, incarnation) = row.unwrap_or_default();
-        Ok(Self {
-            conn,
-            session_id,
-            server: ServerIdentity { incarnation },
-        })
-    }
-
-    /// `CONNECTION_ID()` of this session.
-    pub fn session_id(&self) -> u64 {
-        self.session_id
-    }
-
-    /// The server process behind this connection.
-    pub fn server(&self) -> &ServerIdentity {
-        &self.server
-    }
-
-    pub(crate) fn conn(&mut self) -> &mut Conn {
-        &mut self.conn
-    }
-}
+pub use crate::session::{
+    Blame, Flavour, PinMismatch, ServerFailure, ServerIdentity, ServerVersion, TlsProblem,
+};
+pub use connection::{TargetConnection, TargetWarning};
+pub use contract::{ContractProblem, SessionContract};
+pub use error::{Side, TargetError};
+pub use grants::{GrantFinding, GrantReach};
+pub use grants_sql::grants_sql;
+pub use live_sessions::{KillOutcome, LiveSession};
+pub use open::Target;
