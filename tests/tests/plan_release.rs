@@ -1,12 +1,5 @@
 //! Releases as folders: what is wrong is told at once, and nothing outside the folder is read.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests state their claims as tests do"
-)]
-
 use std::fs;
 use std::path::Path;
 

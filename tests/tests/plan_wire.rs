@@ -1,12 +1,5 @@
 //! Transition plans: three wire versions, one model, and nothing else accepted.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests state their claims as tests do"
-)]
-
 use std::error::Error as _;
 use std::path::Path;
 

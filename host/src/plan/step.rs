@@ -131,9 +131,21 @@ impl PlannedStep {
             kind: self.kind.clone(),
             target: self.target.clone(),
             content_hash,
+            reverses: (direction == Direction::Compensate)
+                .then(|| Reversed { key: self.key.clone(), content_hash: self.content_hash }),
             declaration: self.declaration,
         })
     }
+}
+
+/// The forward step that a compensation takes back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Reversed {
+    /// The key the forward step was executed under.
+    pub key: StepKey,
+    /// The SHA-256 of its payload.
+    pub content_hash: Digest,
 }
 
 /// What an executor is asked to do: one contribution in one direction under one key.
@@ -159,6 +171,9 @@ pub struct Step {
     pub target: TargetName,
     /// The recorded SHA-256 of the payload that is to run.
     pub content_hash: Digest,
+    /// Of a compensation: the forward step it takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverses: Option<Reversed>,
     /// What was declared for good, if anything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declaration: Option<Declaration>,
