@@ -2,6 +2,7 @@
 //!
 //! A policy decides, a host executes, a receipt proves it.
 
+pub mod audit;
 pub mod clock;
 pub mod config;
 pub mod control;
@@ -10,5 +11,6 @@ pub mod ids;
 pub mod jdbc;
 pub mod ledger;
 pub mod plan;
+pub mod policy;
 pub mod session;
 pub mod target;

@@ -7,11 +7,11 @@ use super::shape::{self, ShapeError};
 use super::sql;
 use crate::target::TargetConnection;
 
-/// The script that creates the ledger: sql/factory_plugin_sql_target.sql, as shipped.
+/// The script that creates the ledger: `sql/factory_plugin_sql_target.sql`, as shipped.
 pub const TARGET_SCRIPT: &str = include_str!("../../../sql/factory_plugin_sql_target.sql");
 
 /// Longest time that creating the ledger may take.
-const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
+const BOOTSTRAP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The ledger was not created, or is not what it must be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,9 +44,7 @@ impl BootstrapError {
     /// What to do about it.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Script(LedgerFault::Refused {
-                code: 1044 | 1142, ..
-            }) => {
+            Self::Script(LedgerFault::Refused { code: 1044 | 1142, .. }) => {
                 "run sql/factory_plugin_sql_target.sql with an account that may CREATE TABLE in the \
                  target catalog"
             }
@@ -66,7 +64,5 @@ pub async fn bootstrap(connection: &mut TargetConnection) -> Result<(), Bootstra
     sql::execute(connection, BOOTSTRAP_TIMEOUT, TARGET_SCRIPT)
         .await
         .map_err(BootstrapError::Script)?;
-    shape::check(connection, BOOTSTRAP_TIMEOUT)
-        .await
-        .map_err(BootstrapError::Shape)
+    shape::check(connection, BOOTSTRAP_TIMEOUT).await.map_err(BootstrapError::Shape)
 }

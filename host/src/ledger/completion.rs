@@ -81,7 +81,6 @@ impl Failure {
     fn text(&self) -> String {
         let message = super::without_literals(&self.message);
         match self.statement {
-            // Written out, since a digit in a message is taken for a value.
             Some(index) => format!("statement {index}: {message}"),
             None => message,
         }

@@ -20,12 +20,11 @@ pub(super) struct Sessions(Mutex<VecDeque<Holder>>);
 impl Sessions {
     /// The connection's session, prepared for claims.
     ///
-    /// The first time on a session this checks the ledger's shape, pins READ COMMITTED, and takes the
-    /// session's marker: a user-level lock under a random name. The server frees it when the session is
-    /// gone and rolled back, and not earlier; `IS_USED_LOCK` tells anyone, without any privilege, which
-    /// session holds it. It confirms whom to kill. It never decides who owns a step: on a server that
-    /// has no such locks the session is
-    /// known by its name in the leading comment of its statements only.
+    /// The first time on a session this checks the ledger's shape and takes the session's marker: a
+    /// user-level lock under a random name. The server frees it when the session is gone and rolled
+    /// back, and not earlier; `IS_USED_LOCK` tells anyone, without any privilege, which session holds
+    /// it. It confirms whom to kill and never decides who owns a step: on a server that has no such
+    /// locks the session is known only by its name in the leading comment of its statements.
     pub(super) async fn prepared(
         &self,
         connection: &mut TargetConnection,
@@ -35,8 +34,6 @@ impl Sessions {
             return Ok(holder);
         }
         shape::check(connection, bound).await?;
-        let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
-        sql::execute(connection, bound, isolation).await?;
         let holder = Holder {
             session_id: connection.session_id(),
             marker: take_marker(connection, bound).await?,

@@ -12,7 +12,7 @@ use super::fault::LedgerFault;
 use super::row::Holder;
 use super::sql::{self, literal};
 use crate::clock::{Clock, MonotonicClock};
-use crate::target::TargetConnection;
+use crate::target::{KillOutcome, ServerFailure, TargetConnection};
 
 /// First pause between two looks at a killed session; doubled up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -89,10 +89,7 @@ impl fmt::Display for Remains {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Leaving { session, state } => {
-                write!(
-                    f,
-                    "session {session} was killed and is not gone yet (`{state}`)"
-                )
+                write!(f, "session {session} was killed and is not gone yet (`{state}`)")
             }
             Self::KillRefused { session } => {
                 write!(f, "the server refused to kill session {session}")
@@ -142,22 +139,9 @@ pub(super) async fn clear(
             }
         }
     }
-    match sql::execute(
-        connection,
-        statement_timeout,
-        &format!("KILL CONNECTION {session}"),
-    )
-    .await
-    {
-        // 1094: it went by itself meanwhile.
-        Ok(_) | Err(LedgerFault::Refused { code: 1094, .. }) => {}
-        // 1095: another account's session, and no privilege for it (MySQL manual, 15.7.8.4 KILL).
-        Err(LedgerFault::Refused {
-            code: 1095 | 1227, ..
-        }) => {
-            return Ok(Some(Remains::KillRefused { session }));
-        }
-        Err(fault) => return Err(fault),
+    let told = bounded(statement_timeout, connection.kill_session(session)).await?;
+    if told == KillOutcome::Denied {
+        return Ok(Some(Remains::KillRefused { session }));
     }
     tracing::info!(session, "killed the session of an earlier holder");
     wait_until_gone(connection, holder, session, statement_timeout, wait).await
@@ -170,10 +154,7 @@ async fn present(
     bound: Duration,
 ) -> Result<Option<u64>, LedgerFault> {
     if holder.holds_lock() {
-        let query = format!(
-            "SELECT IS_USED_LOCK({}) AS session",
-            literal(&holder.marker)
-        );
+        let query = format!("SELECT IS_USED_LOCK({}) AS session", literal(&holder.marker));
         return sql::row(connection, bound, &query).await?.value("session");
     }
     let here = connection.server().incarnation() == holder.server;
@@ -198,24 +179,32 @@ async fn look(
     session: u64,
     bound: Duration,
 ) -> Result<Option<Seen>, LedgerFault> {
-    let query = format!(
-        "SELECT p.USER = SUBSTRING_INDEX(USER(), '@', 1) AS same_account, \
-         p.DB <=> DATABASE() AS same_catalog, \
-         IFNULL(LOCATE({}, p.INFO), 0) > 0 AS named, \
-         CONCAT(p.COMMAND, IFNULL(CONCAT(': ', p.STATE), '')) AS session_state \
-         FROM information_schema.PROCESSLIST p WHERE p.ID = {session}",
-        literal(&holder.marker)
-    );
-    let rows = sql::rows(connection, bound, &query).await?;
-    let Some(row) = rows.first() else {
+    let Some(found) = bounded(bound, connection.live_session(session)).await? else {
         return Ok(None);
     };
+    let named = found.statement.as_deref().is_some_and(|text| text.contains(&holder.marker));
+    let state = match &found.state {
+        Some(state) => format!("{}: {state}", found.command),
+        None => found.command.clone(),
+    };
+    let catalog = connection.catalog().as_str();
     Ok(Some(Seen {
-        same_account: row.flag("same_account")?,
-        same_catalog: row.flag("same_catalog")?,
-        confirmed: holder.holds_lock() || row.flag("named")?,
-        state: row.text("session_state")?.unwrap_or_default(),
+        same_account: found.is_own_user,
+        // A server that folds names may show them in lowercase.
+        same_catalog: found.catalog.is_some_and(|seen| seen.eq_ignore_ascii_case(catalog)),
+        confirmed: holder.holds_lock() || named,
+        state,
     }))
+}
+
+async fn bounded<T>(
+    bound: Duration,
+    run: impl Future<Output = Result<T, ServerFailure>>,
+) -> Result<T, LedgerFault> {
+    match tokio::time::timeout(bound, run).await {
+        Ok(answer) => answer.map_err(LedgerFault::from),
+        Err(_) => Err(LedgerFault::TimedOut { bound }),
+    }
 }
 
 async fn wait_until_gone(

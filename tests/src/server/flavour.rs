@@ -2,67 +2,76 @@
 
 use std::fmt;
 
+use super::recipe::Recipe;
+use super::{PrivateServer, ServerBuilder};
+
 /// Names the servers a run must cover, such as `mariadb,mysql9,mysql56`.
 const REQUIRED_SERVERS: &str = "TOLLGATE_SERVERS";
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flavour {
-    /// MariaDB 10.6 or newer.
+    /// MariaDB, the version this machine's distribution has.
     MariaDb,
+    /// The newest MySQL, as `script/servers` installs it.
+    Mysql9,
+    /// MySQL 5.6.24, the oldest one supported, as `script/servers` installs it.
+    Mysql56,
 }
 
 impl Flavour {
     /// Every kind there is.
-    pub const ALL: &[Self] = &[Self::MariaDb];
+    pub const ALL: &[Self] = &[Self::MariaDb, Self::Mysql9, Self::Mysql56];
 
     /// The name used in `TOLLGATE_SERVERS` and in test output.
     pub fn name(self) -> &'static str {
         match self {
             Self::MariaDb => "mariadb",
+            Self::Mysql9 => "mysql9",
+            Self::Mysql56 => "mysql56",
         }
     }
 
-    /// The servers a test over the matrix runs on.
+    /// The servers a test over the matrix runs on, at least one.
     ///
-    /// With `TOLLGATE_SERVERS` set these are exactly the listed ones, and a listed one that is not
-    /// installed fails the test. Without it, these are the ones found on this machine; MariaDB is
-    /// always among them.
+    /// With `TOLLGATE_SERVERS` set these are exactly the listed ones, and starting a listed one
+    /// that is not installed fails the test. Without it, they are MariaDB and whatever else is
+    /// found on this machine. What is left out is said on stderr.
     pub fn available() -> Vec<Self> {
-        match std::env::var(REQUIRED_SERVERS) {
+        let left_out = match std::env::var(REQUIRED_SERVERS) {
             Ok(list) => {
                 let required = parse(&list);
-                Self::ALL
-                    .iter()
-                    .copied()
-                    .filter(|flavour| {
-                        let wanted = required.contains(flavour);
-                        if !wanted {
-                            eprintln!("skipped on {flavour}: not listed in {REQUIRED_SERVERS}");
-                        }
-                        wanted
-                    })
-                    .collect()
+                Box::new(move |flavour: Self| {
+                    (!required.contains(&flavour))
+                        .then(|| format!("not listed in {REQUIRED_SERVERS}"))
+                }) as Box<dyn Fn(Self) -> Option<String>>
             }
-            Err(_) => Self::ALL
-                .iter()
-                .copied()
-                .filter(|flavour| match flavour.missing() {
-                    Some(reason) if *flavour != Self::MariaDb => {
-                        eprintln!("skipped on {flavour}: {reason}");
-                        false
-                    }
-                    _ => true,
-                })
-                .collect(),
+            Err(_) => {
+                Box::new(|flavour: Self| flavour.missing().filter(|_| flavour != Self::MariaDb))
+            }
+        };
+        let (kept, skipped): (Vec<Self>, Vec<Self>) =
+            Self::ALL.iter().partition(|flavour| left_out(**flavour).is_none());
+        for flavour in skipped {
+            eprintln!("skipped on {flavour}: {}", left_out(flavour).unwrap_or_default());
         }
+        kept
     }
 
     /// Why this kind cannot be started here, or nothing when it can.
     pub fn missing(self) -> Option<String> {
-        match self {
-            Self::MariaDb => super::mariadb::missing(),
-        }
+        Recipe::of(self).err()
+    }
+
+    /// Starts a private server of this kind.
+    #[track_caller]
+    pub fn start(self) -> PrivateServer {
+        self.builder().start()
+    }
+
+    /// A private server of this kind with other options.
+    pub fn builder(self) -> ServerBuilder {
+        ServerBuilder::new(self)
     }
 }
 
@@ -72,17 +81,49 @@ impl fmt::Display for Flavour {
     }
 }
 
+macro_rules! shorthand {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name;
+
+        impl $name {
+            /// Starts a private server of this kind.
+            #[track_caller]
+            pub fn start() -> PrivateServer {
+                Flavour::$name.start()
+            }
+
+            /// A private server of this kind with other options.
+            pub fn builder() -> ServerBuilder {
+                Flavour::$name.builder()
+            }
+        }
+    };
+}
+
+shorthand!(
+    /// Short for [`Flavour::MariaDb`].
+    MariaDb
+);
+shorthand!(
+    /// Short for [`Flavour::Mysql9`].
+    Mysql9
+);
+shorthand!(
+    /// Short for [`Flavour::Mysql56`].
+    Mysql56
+);
+
 fn parse(list: &str) -> Vec<Flavour> {
-    list.split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
+    let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    assert!(!names.is_empty(), "{REQUIRED_SERVERS} is set but lists no server");
+    names
+        .into_iter()
         .map(|name| {
-            *Flavour::ALL
-                .iter()
-                .find(|flavour| flavour.name() == name)
-                .unwrap_or_else(|| {
-                    panic!("{REQUIRED_SERVERS} lists `{name}`, which is no server this kit knows")
-                })
+            *Flavour::ALL.iter().find(|flavour| flavour.name() == name).unwrap_or_else(|| {
+                panic!("{REQUIRED_SERVERS} lists `{name}`, which is no server this kit knows")
+            })
         })
         .collect()
 }

@@ -1,10 +1,9 @@
 //! Starting, stopping and restarting a private server.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +11,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::process::{Process, log_tail};
-use super::{Flavour, mariadb, template};
+use super::program::Program;
+use super::recipe::Recipe;
+use super::{Flavour, template};
 
 /// How long a server may take until it greets; far above what it needs, for busy machines.
 const START_WAIT: Duration = Duration::from_mins(1);
@@ -21,40 +22,6 @@ const START_WAIT: Duration = Duration::from_mins(1);
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// How many ports are tried before a start is given up.
 const PORT_ATTEMPTS: usize = 20;
-
-/// MariaDB with the kit's defaults.
-#[derive(Debug, Clone, Copy)]
-pub struct MariaDb;
-
-impl MariaDb {
-    /// Starts a private MariaDB.
-    pub fn start() -> PrivateServer {
-        Self::builder().start()
-    }
-
-    /// A private MariaDB with other options.
-    pub fn builder() -> ServerBuilder {
-        ServerBuilder::new(Flavour::MariaDb)
-    }
-}
-
-impl Flavour {
-    /// Starts a private server of this kind.
-    pub fn start(self) -> PrivateServer {
-        self.builder().start()
-    }
-
-    /// A private server of this kind with other options.
-    pub fn builder(self) -> ServerBuilder {
-        ServerBuilder::new(self)
-    }
-}
-
-/// What a kind of server is told about the wishes of a test.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Settings {
-    pub(super) durable: bool,
-}
 
 /// A server that is about to be started.
 #[derive(Debug, Clone)]
@@ -65,12 +32,8 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
-    fn new(flavour: Flavour) -> Self {
-        Self {
-            flavour,
-            durable: false,
-            args: Vec::new(),
-        }
+    pub(super) fn new(flavour: Flavour) -> Self {
+        Self { flavour, durable: false, args: Vec::new() }
     }
 
     /// Writes through to the disk at every commit, with the doublewrite buffer. Without it a commit
@@ -99,19 +62,21 @@ impl ServerBuilder {
 
     /// Starts the server, or says why it did not start, with the end of its log.
     pub fn try_start(self) -> Result<PrivateServer, String> {
-        if let Some(reason) = self.flavour.missing() {
-            return Err(format!("cannot start {}: {reason}", self.flavour));
-        }
+        let recipe = Recipe::of(self.flavour)
+            .map_err(|reason| format!("cannot start {}: {reason}", self.flavour))?;
         let folder = tempfile::Builder::new()
             .prefix("tollgate-")
             .tempdir()
             .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
-        let (program, options) = self.flavour.prepare(folder.path(), self.settings())?;
+        template::copy_template(self.flavour.name(), &recipe, &folder.path().join("data"))?;
+        let mut args = recipe.format;
+        args.extend(recipe.run);
+        args.extend(common_options(self.durable));
+        args.extend(self.args);
         let mut server = PrivateServer {
             flavour: self.flavour,
-            program,
-            options,
-            args: self.args,
+            program: recipe.program,
+            args,
             port: 0,
             process: None,
             folder,
@@ -124,44 +89,12 @@ impl ServerBuilder {
                 Ok(()) => return Ok(server),
             }
         }
-        Err(format!(
-            "no free port in {PORTS:?} after {PORT_ATTEMPTS} attempts"
-        ))
-    }
-
-    fn settings(&self) -> Settings {
-        Settings {
-            durable: self.durable,
-        }
-    }
-}
-
-impl Flavour {
-    /// Puts a fresh data directory into `folder` and says what to run.
-    fn prepare(self, folder: &Path, settings: Settings) -> Result<(PathBuf, Vec<String>), String> {
-        let data = folder.join("data");
-        match self {
-            Self::MariaDb => {
-                let program = mariadb::program().ok_or("mariadbd went away")?;
-                template::copy_template(
-                    self.name(),
-                    &program,
-                    &mariadb::format_options(),
-                    &data,
-                    |folder| mariadb::initialise(&program, folder),
-                )?;
-                Ok((program, mariadb::run_options(settings)))
-            }
-        }
-        .map(|(program, mut options)| {
-            options.extend(common_options(settings));
-            (program, options)
-        })
+        Err(format!("no free port in {PORTS:?} after {PORT_ATTEMPTS} attempts"))
     }
 }
 
 /// Options that every kind of server understands.
-fn common_options(settings: Settings) -> Vec<String> {
+fn common_options(durable: bool) -> Vec<String> {
     let mut options: Vec<String> = [
         "--bind-address=127.0.0.1",
         // An account's host is compared with an address: no test depends on a name service.
@@ -172,12 +105,13 @@ fn common_options(settings: Settings) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    if settings.durable {
+    if durable {
         options.push("--innodb-flush-log-at-trx-commit=1".to_owned());
     } else {
         // To the operating system at every commit, to the disk once a second.
         options.push("--innodb-flush-log-at-trx-commit=2".to_owned());
         options.push("--skip-innodb-doublewrite".to_owned());
+        options.push("--loose-innodb-flush-method=nosync".to_owned());
     }
     options
 }
@@ -186,8 +120,7 @@ fn common_options(settings: Settings) -> Vec<String> {
 #[derive(Debug)]
 pub struct PrivateServer {
     flavour: Flavour,
-    program: PathBuf,
-    options: Vec<String>,
+    program: Program,
     args: Vec<String>,
     port: u16,
     // Before the folder: the server ends before its data goes.
@@ -247,10 +180,7 @@ impl PrivateServer {
 
     /// Sends a signal to the server, such as `STOP` and `CONT`.
     pub fn signal(&mut self, signal: &str) {
-        self.process
-            .as_mut()
-            .expect("a stopped server gets no signals")
-            .signal(signal);
+        self.process.as_mut().expect("a stopped server gets no signals").signal(signal);
     }
 
     /// Starts the server again after `stop` or `kill9`, with the same data, port and socket.
@@ -280,22 +210,17 @@ impl PrivateServer {
         let log = self.folder.path().join("server.log");
         // A log of this start alone, so that an error shows what belongs to it.
         let _ = std::fs::rename(&log, self.folder.path().join("server.log.before"));
-        let mut args = vec!["--no-defaults".to_owned()];
-        args.extend(self.options.iter().cloned());
-        args.extend([
-            format!("--user={}", user_name()),
-            format!("--datadir={}", self.folder.path().join("data").display()),
-            format!("--tmpdir={}", self.temporary_files()?.display()),
-            format!("--socket={}", self.socket().display()),
-            format!(
-                "--pid-file={}",
-                self.folder.path().join("server.pid").display()
-            ),
-            format!("--port={}", self.port),
-        ]);
-        args.extend(self.args.iter().cloned());
-        let started = Process::spawn(&self.program, &args, &log)
-            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
+        let folder = self.folder.path();
+        let mut server = self.program.command();
+        server
+            .arg(format!("--datadir={}", folder.join("data").display()))
+            .arg(format!("--tmpdir={}", self.temporary_files()?.display()))
+            .arg(format!("--socket={}", self.socket().display()))
+            .arg(format!("--pid-file={}", folder.join("server.pid").display()))
+            .arg(format!("--port={}", self.port))
+            .args(&self.args);
+        let started = Process::spawn(&server, &log)
+            .map_err(|error| format!("cannot start {}: {error}", self.flavour))?;
         let process = self.process.insert(started);
         let socket = self.folder.path().join("server.sock");
         let begin = Instant::now();
@@ -303,16 +228,8 @@ impl PrivateServer {
             let ended = process.has_ended();
             if ended || begin.elapsed() > START_WAIT {
                 self.process = None;
-                let what = if ended {
-                    "ended while it started"
-                } else {
-                    "did not start in time"
-                };
-                return Err(format!(
-                    "{} {what}; its log ends:\n{}",
-                    self.flavour,
-                    log_tail(&log)
-                ));
+                let what = if ended { "ended while it started" } else { "did not start in time" };
+                return Err(format!("{} {what}; its log ends:\n{}", self.flavour, log_tail(&log)));
             }
             thread::sleep(Duration::from_millis(5));
         }
@@ -353,46 +270,4 @@ fn free_port() -> Result<u16, String> {
         }
     }
     Err(format!("no free port in {PORTS:?}"))
-}
-
-/// The program in PATH or where distributions put servers, which is not in every user's PATH.
-pub(super) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/usr/local/sbin", "/usr/libexec"].map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|program| program.is_file())
-}
-
-/// The name of the user who runs the tests; a server refuses to run as root unless it is told to.
-pub(super) fn user_name() -> String {
-    let output = Command::new("id")
-        .arg("-un")
-        .output()
-        .expect("`id` can be run");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-/// Runs a command to its end with `input`; its output is the error when it fails.
-pub(super) fn run_with_input(mut command: Command, input: &str) -> Result<(), String> {
-    let name = command.get_program().display().to_string();
-    let failed = |what: &dyn std::fmt::Display| format!("`{name}` failed: {what}");
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(&error))?;
-    let mut stdin = child.stdin.take().expect("the input is piped");
-    let input = input.to_owned();
-    // Beside reading: a server that writes much would wait for us, and we for it.
-    let feeder = thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().map_err(|error| failed(&error))?;
-    let fed = feeder.join().expect("feeding does not panic");
-    if output.status.success() && fed.is_ok() {
-        Ok(())
-    } else {
-        let text = String::from_utf8_lossy(&output.stderr);
-        Err(failed(&format_args!("{}:\n{text}", output.status)))
-    }
 }

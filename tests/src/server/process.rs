@@ -21,15 +21,16 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `program` with its output in `log`.
-    pub(super) fn spawn(program: &Path, args: &[String], log: &Path) -> io::Result<Self> {
+    /// Starts what `server` says, with its output in `log`.
+    pub(super) fn spawn(server: &Command, log: &Path) -> io::Result<Self> {
         let output = File::options().create(true).append(true).open(log)?;
         // setpriv sets the signal and becomes the program: the pid is the server's own.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--"])
-            .arg(program)
-            .args(args)
+            .arg(server.get_program())
+            .args(server.get_args())
+            .envs(server.get_envs().filter_map(|(name, value)| Some((name, value?))))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
@@ -63,9 +64,8 @@ impl Process {
     pub(super) fn signal(&mut self, signal: &str) {
         if !self.has_ended() {
             let pid = self.id().to_string();
-            let status = Command::new("sh")
-                .args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid])
-                .status();
+            let status =
+                Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid]).status();
             assert!(
                 status.is_ok_and(|status| status.success()) || self.has_ended(),
                 "signal {signal} did not reach the server with pid {pid}"
@@ -116,10 +116,6 @@ fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
         requests
     });
     let (answer, child) = channel();
-    spawner
-        .send((command, answer))
-        .expect("the thread that starts servers stays");
-    child
-        .recv()
-        .expect("the thread that starts servers answers")
+    spawner.send((command, answer)).expect("the thread that starts servers stays");
+    child.recv().expect("the thread that starts servers answers")
 }

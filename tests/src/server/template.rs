@@ -6,34 +6,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Makes the copy of a start independent of the initialised directory it came from.
+use super::program::user_name;
+use super::recipe::Recipe;
+
+/// Fills `to` with a fresh data directory.
 ///
-/// `initialise` fills an empty folder; it runs once for each `program` and `options` on this
+/// The directory it is copied from is initialised once for each program and its options on this
 /// machine, whatever the number of tests that ask at the same time.
-pub(super) fn copy_template(
-    name: &str,
-    program: &Path,
-    options: &[String],
-    to: &Path,
-    initialise: impl FnOnce(&Path) -> Result<(), String>,
-) -> Result<(), String> {
+pub(super) fn copy_template(name: &str, recipe: &Recipe, to: &Path) -> Result<(), String> {
     let cache = cache_folder();
-    let template = cache.join(format!("{name}-{:016x}", fingerprint(program, options)));
-    prepare(&cache, &template, initialise)?;
-    copy_folder(&template, to).map_err(|error| {
-        format!(
-            "cannot copy {} to {}: {error}",
-            template.display(),
-            to.display()
-        )
-    })
+    let template = cache.join(format!("{name}-{:016x}", fingerprint(recipe)));
+    prepare(&cache, &template, recipe)?;
+    copy_folder(&template, to)
+        .map_err(|error| format!("cannot copy {} to {}: {error}", template.display(), to.display()))
 }
 
-fn prepare(
-    cache: &Path,
-    template: &Path,
-    initialise: impl FnOnce(&Path) -> Result<(), String>,
-) -> Result<(), String> {
+fn prepare(cache: &Path, template: &Path, recipe: &Recipe) -> Result<(), String> {
     if template.is_dir() {
         return Ok(());
     }
@@ -50,21 +38,19 @@ fn prepare(
         fs::remove_dir_all(&unfinished).map_err(io_error)?;
     }
     fs::create_dir(&unfinished).map_err(io_error)?;
-    initialise(&unfinished)?;
+    recipe.initialise(&unfinished)?;
     fs::rename(&unfinished, template).map_err(io_error)
 }
 
 /// What the initialised directory depends on: the very program and the options it was made with.
-fn fingerprint(program: &Path, options: &[String]) -> u64 {
+fn fingerprint(recipe: &Recipe) -> u64 {
     let mut hasher = DefaultHasher::new();
+    let program = recipe.program.binary();
     program.hash(&mut hasher);
-    options.hash(&mut hasher);
+    recipe.format.hash(&mut hasher);
     if let Ok(metadata) = fs::metadata(program) {
         metadata.len().hash(&mut hasher);
-        metadata
-            .modified()
-            .unwrap_or(SystemTime::UNIX_EPOCH)
-            .hash(&mut hasher);
+        metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH).hash(&mut hasher);
     }
     hasher.finish()
 }
@@ -73,12 +59,10 @@ fn fingerprint(program: &Path, options: &[String]) -> u64 {
 /// own part of the folder for temporary files.
 fn cache_folder() -> PathBuf {
     let target = std::env::current_exe().ok().and_then(|test| {
-        test.ancestors()
-            .find(|folder| folder.join("CACHEDIR.TAG").is_file())
-            .map(Path::to_path_buf)
+        test.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
     });
     target.map_or_else(
-        || std::env::temp_dir().join(format!("tollgate-servers-{}", super::launch::user_name())),
+        || std::env::temp_dir().join(format!("tollgate-servers-{}", user_name())),
         |target| target.join("tollgate-servers"),
     )
 }
