@@ -10,6 +10,7 @@ pub mod digest;
 pub mod ids;
 pub mod jdbc;
 pub mod ledger;
+pub mod plan;
 pub mod policy;
 pub mod session;
 pub mod target;
