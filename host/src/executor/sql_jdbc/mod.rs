@@ -95,7 +95,7 @@ impl SqlJdbcV1 {
             .target
             .open(&contract)
             .await
-            .map_err(|error| vec![Missing::new(error.code(), &error, error.help())])?;
+            .map_err(|error| vec![Missing::new(error.code(), causes(&error), error.help())])?;
         let shape = self.ledger.check_shape(&mut connection).await;
         let warnings = connection
             .warnings()
@@ -286,6 +286,12 @@ impl fmt::Debug for SqlJdbcV1 {
             .field("policy", &self.policy)
             .finish_non_exhaustive()
     }
+}
+
+/// An error and what caused it, in one line.
+fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The session the policy asks for, as the target pins it.
