@@ -100,17 +100,21 @@ impl SqlJdbcV1 {
         let warnings = connection
             .warnings()
             .iter()
-            .map(|warning| Missing::new(warning.code(), warning, "run `tollgate doctor`"))
+            .map(|warning| {
+                Missing::new(warning.code(), warning.to_string(), "run `tollgate doctor`")
+            })
             .collect();
         connection.close().await;
         match shape {
             Ok(()) => Ok(warnings),
             Err(ShapeError::Unfit(problems)) => Err(problems
                 .iter()
-                .map(|problem| Missing::new(problem.code(), problem, "run `tollgate init target`"))
+                .map(|problem| {
+                    Missing::new(problem.code(), problem.to_string(), "run `tollgate init target`")
+                })
                 .collect()),
             Err(ShapeError::Fault(fault)) => {
-                Err(vec![Missing::new(fault.code(), &fault, fault.help())])
+                Err(vec![Missing::new(fault.code(), fault.to_string(), fault.help())])
             }
         }
     }
