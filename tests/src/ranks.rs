@@ -16,15 +16,12 @@ pub fn parse_table(markdown: &str) -> Result<Ranks, String> {
     let mut rows = markdown.lines().map(cells).skip_while(|cells| {
         !matches!(cells.as_slice(), [rank, modules, ..] if *rank == "rank" && *modules == "modules")
     });
-    rows.next()
-        .ok_or("there is no table with the columns `rank` and `modules`")?;
+    rows.next().ok_or("there is no table with the columns `rank` and `modules`")?;
     for row in rows.skip(1).take_while(|row| !row.is_empty()) {
         let [rank, modules, ..] = row.as_slice() else {
             return Err(format!("a row of the rank table has no modules: {row:?}"));
         };
-        let rank = rank
-            .parse()
-            .map_err(|_| format!("`{rank}` is not a rank"))?;
+        let rank = rank.parse().map_err(|_| format!("`{rank}` is not a rank"))?;
         for module in modules.split('`').skip(1).step_by(2) {
             if ranks.insert(module.to_owned(), rank).is_some() {
                 return Err(format!("`{module}` is in the rank table twice"));
@@ -39,20 +36,13 @@ fn cells(line: &str) -> Vec<&str> {
     let Some(row) = line.trim().strip_prefix('|') else {
         return Vec::new();
     };
-    row.trim_end_matches('|')
-        .split('|')
-        .map(str::trim)
-        .collect()
+    row.trim_end_matches('|').split('|').map(str::trim).collect()
 }
 
 /// The modules a crate's root declares with `pub mod`.
 pub fn declared_modules(root: &Source) -> Vec<String> {
-    let tokens: Vec<String> = root
-        .tokens
-        .clone()
-        .into_iter()
-        .map(|tree| tree.to_string())
-        .collect();
+    let tokens: Vec<String> =
+        root.tokens.clone().into_iter().map(|tree| tree.to_string()).collect();
     tokens
         .windows(3)
         .filter(|window| window[0] == "mod" && window[2] == ";")
@@ -70,10 +60,7 @@ pub fn violations(sources: &[Source], ranks: &Ranks) -> Vec<String> {
             continue;
         };
         found.extend(
-            source
-                .crate_paths()
-                .iter()
-                .filter_map(|path| violation(path, own, *own_rank, ranks)),
+            source.crate_paths().iter().filter_map(|path| violation(path, own, *own_rank, ranks)),
         );
     }
     found
@@ -86,12 +73,10 @@ fn violation(path: &CratePath, own: &str, own_rank: u32, ranks: &Ranks) -> Optio
     };
     match ranks.get(used) {
         _ if used == own => None,
-        None => Some(format!(
-            "{place}: `{own}` uses `{used}`, which is no module with a rank"
-        )),
+        None => Some(format!("{place}: `{own}` uses `{used}`, which is no module with a rank")),
         Some(rank) if *rank < own_rank => None,
-        Some(rank) => Some(format!(
-            "{place}: `{own}` (rank {own_rank}) uses `{used}` (rank {rank})"
-        )),
+        Some(rank) => {
+            Some(format!("{place}: `{own}` (rank {own_rank}) uses `{used}` (rank {rank})"))
+        }
     }
 }

@@ -48,10 +48,7 @@ pub struct CratePath {
 
 /// The repository.
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("tests is a folder of it")
-        .to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a folder of it").to_path_buf()
 }
 
 /// The sources below a crate's `src`, in path order.
@@ -92,19 +89,12 @@ impl Source {
         if module.iter().any(|name| name == "tests") {
             return None;
         }
-        if matches!(
-            module.last().map(String::as_str),
-            Some("mod" | "lib" | "main")
-        ) {
+        if matches!(module.last().map(String::as_str), Some("mod" | "lib" | "main")) {
             module.pop();
         }
         let tokens = TokenStream::from_str(text)
             .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-        Some(Self {
-            path: path.to_path_buf(),
-            module,
-            tokens: without_tests(tokens),
-        })
+        Some(Self { path: path.to_path_buf(), module, tokens: without_tests(tokens) })
     }
 
     /// The module at the crate's root that the file belongs to; nothing for the root itself.
@@ -123,10 +113,7 @@ impl Source {
     /// The places where `sequence` is written, such as `["Conn", ":", ":", "new"]`.
     pub fn places_of(&self, sequence: &[&str]) -> Vec<Place> {
         self.places_where(sequence.len(), |window| {
-            window
-                .iter()
-                .zip(sequence)
-                .all(|(tree, text)| is(tree, text))
+            window.iter().zip(sequence).all(|(tree, text)| is(tree, text))
         })
     }
 
@@ -147,10 +134,7 @@ impl Source {
     }
 
     fn place(&self, tree: &TokenTree) -> Place {
-        Place {
-            path: self.path.clone(),
-            line: tree.span().start().line,
-        }
+        Place { path: self.path.clone(), line: tree.span().start().line }
     }
 }
 
@@ -231,9 +215,7 @@ fn parent(module: &[String]) -> &[String] {
 }
 
 fn is_separator(level: &[TokenTree], at: usize) -> bool {
-    [at, at + 1]
-        .iter()
-        .all(|at| level.get(*at).is_some_and(|tree| is(tree, ":")))
+    [at, at + 1].iter().all(|at| level.get(*at).is_some_and(|tree| is(tree, ":")))
 }
 
 /// Follows a path or `use` tree from `at`, where `base` is what it is relative to, and returns
@@ -266,10 +248,7 @@ fn expand(
             _ => segments.push(name),
         }
         if !is_separator(level, at + 1) {
-            found.push(CratePath {
-                place: source.place(tree),
-                segments,
-            });
+            found.push(CratePath { place: source.place(tree), segments });
             return at + 1;
         }
         at += 3;

@@ -9,11 +9,8 @@ use tollgate_tests::corpus::{DecisionCase, Expected, decide, decisions, fidelity
 fn told(decision: &Decision) -> String {
     match decision {
         Decision::Allow(allowance) => {
-            let texts: Vec<&str> = allowance
-                .statements
-                .iter()
-                .map(|statement| statement.text.as_str())
-                .collect();
+            let texts: Vec<&str> =
+                allowance.statements.iter().map(|statement| statement.text.as_str()).collect();
             format!("allowed: {}", texts.join(" ; "))
         }
         Decision::Deny(diagnostics) => {
@@ -35,13 +32,7 @@ fn disagreement(case: &DecisionCase) -> Option<String> {
     };
     (!agrees).then(|| {
         let sql: String = case.sql.chars().take(300).collect();
-        format!(
-            "{} ({}): {}\n    {sql}\n    {}",
-            case.id,
-            case.class,
-            case.why,
-            told(&decision)
-        )
+        format!("{} ({}): {}\n    {sql}\n    {}", case.id, case.class, case.why, told(&decision))
     })
 }
 
@@ -61,16 +52,12 @@ fn every_decision_of_the_corpus_is_as_expected() {
 #[test]
 fn a_denial_says_why_and_an_allowance_says_what_runs() {
     let payloads = decisions().into_iter().map(|case| (case.id, case.sql));
-    let shapes = fidelity()
-        .into_iter()
-        .map(|case| (case.id, case.sql.replace("{db}", "plugin_preview")));
+    let shapes =
+        fidelity().into_iter().map(|case| (case.id, case.sql.replace("{db}", "plugin_preview")));
     for (id, sql) in payloads.chain(shapes) {
         match decide(&sql) {
             Decision::Allow(allowance) => {
-                assert!(
-                    !allowance.statements.is_empty(),
-                    "{id}: allowed, but nothing would run"
-                );
+                assert!(!allowance.statements.is_empty(), "{id}: allowed, but nothing would run");
             }
             Decision::Deny(diagnostics) => {
                 assert!(!diagnostics.is_empty(), "{id}: denied without a diagnostic");
@@ -78,11 +65,7 @@ fn a_denial_says_why_and_an_allowance_says_what_runs() {
                     assert!(!diagnostic.message.is_empty(), "{id}: {}", diagnostic.code);
                     if let Some(span) = diagnostic.span {
                         let cut = sql.get(span.start as usize..span.end as usize);
-                        assert!(
-                            cut.is_some(),
-                            "{id}: {} has a span outside",
-                            diagnostic.code
-                        );
+                        assert!(cut.is_some(), "{id}: {} has a span outside", diagnostic.code);
                     }
                 }
             }
@@ -94,10 +77,7 @@ fn a_denial_says_why_and_an_allowance_says_what_runs() {
 fn ids_name_one_case_each() {
     let decisions: Vec<String> = decisions().into_iter().map(|case| case.id).collect();
     let shapes: Vec<String> = fidelity().into_iter().map(|case| case.id).collect();
-    assert!(
-        decisions.len() >= 235 && shapes.len() >= 228,
-        "the corpora have shrunk"
-    );
+    assert!(decisions.len() >= 235 && shapes.len() >= 228, "the corpora have shrunk");
     for ids in [decisions, shapes] {
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
     }

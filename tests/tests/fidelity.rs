@@ -24,13 +24,7 @@ struct Figures {
 
 fn decision_cases() -> Vec<Case> {
     let cases = decisions().into_iter();
-    cases
-        .map(|case| Case {
-            id: case.id,
-            setup: Setup::decisions(),
-            sql: case.sql,
-        })
-        .collect()
+    cases.map(|case| Case { id: case.id, setup: Setup::decisions(), sql: case.sql }).collect()
 }
 
 fn fidelity_cases() -> Vec<Case> {
@@ -47,26 +41,18 @@ fn fidelity_cases() -> Vec<Case> {
 async fn run(flavour: Flavour, cases: &[Case]) -> Figures {
     let server = Bench::server(flavour.builder());
     let mut bench = Bench::open(&server).await;
-    let mut figures = Figures {
-        cases: cases.len(),
-        ..Figures::default()
-    };
+    let mut figures = Figures { cases: cases.len(), ..Figures::default() };
     for case in cases {
         let Decision::Allow(allowance) = decide(&case.sql) else {
             figures.denied += 1;
             continue;
         };
-        let texts: Vec<&str> = allowance
-            .statements
-            .iter()
-            .map(|statement| statement.text.as_str())
-            .collect();
+        let texts: Vec<&str> =
+            allowance.statements.iter().map(|statement| statement.text.as_str()).collect();
         let comparison = bench.compare(&case.setup, &case.sql, &texts).await;
         figures.compared += 1;
         if !comparison.differences.is_empty() {
-            figures
-                .divergences
-                .push(format!("{}\n{comparison}", case.id));
+            figures.divergences.push(format!("{}\n{comparison}", case.id));
         } else if comparison.refused.is_some() {
             figures.refused_by_both += 1;
         }
@@ -91,11 +77,7 @@ async fn holds_on_every_server(corpus: &str, cases: Vec<Case>, compared_min: usi
         for divergence in &figures.divergences {
             failed.push(format!("{corpus} on {flavour}: {divergence}"));
         }
-        assert!(
-            figures.compared >= compared_min,
-            "only {} were allowed",
-            figures.compared
-        );
+        assert!(figures.compared >= compared_min, "only {} were allowed", figures.compared);
     }
     assert!(failed.is_empty(), "\n{}", failed.join("\n"));
 }
@@ -112,51 +94,19 @@ async fn allowed_shapes_run_as_written() {
 
 /// What the bench must notice, as raw text, normalised text and a word of the difference.
 const PLANTED: &[(&str, &str, &str)] = &[
-    (
-        "INSERT IGNORE INTO t (id) VALUES (9)",
-        "INSERT IGNORE INTO t (id) VALUES (8)",
-        "holds",
-    ),
+    ("INSERT IGNORE INTO t (id) VALUES (9)", "INSERT IGNORE INTO t (id) VALUES (8)", "holds"),
     (
         "INSERT IGNORE INTO t (id, name) VALUES (9, 'x')",
         "INSERT IGNORE INTO t (id, name) VALUES (9, 'x ')",
         "holds",
     ),
-    (
-        "CREATE TABLE IF NOT EXISTS w (a INT)",
-        "CREATE TABLE IF NOT EXISTS w (a BIGINT)",
-        "defined",
-    ),
-    (
-        "CREATE TABLE IF NOT EXISTS w (a INT)",
-        "DROP TABLE IF EXISTS t",
-        "only there raw",
-    ),
-    (
-        "DELETE FROM t WHERE id = 1",
-        "DELETE FROM t WHERE id >= 1",
-        "reported",
-    ),
-    (
-        "CREATE TABLE IF NOT EXISTS t (a INT)",
-        "DELETE FROM t WHERE id = 99",
-        "warnings",
-    ),
-    (
-        "DELETE FROM missing WHERE id = 1",
-        "DELETE FROM t WHERE id = 99",
-        "was refused",
-    ),
-    (
-        "DELETE FROM missing WHERE id = 1",
-        "DELETE FROM t WHERE absent = 1",
-        "was refused",
-    ),
-    (
-        "DELETE FROM t WHERE id = 99",
-        "DELETE FROM host_core.victim WHERE id = 1",
-        "beyond",
-    ),
+    ("CREATE TABLE IF NOT EXISTS w (a INT)", "CREATE TABLE IF NOT EXISTS w (a BIGINT)", "defined"),
+    ("CREATE TABLE IF NOT EXISTS w (a INT)", "DROP TABLE IF EXISTS t", "only there raw"),
+    ("DELETE FROM t WHERE id = 1", "DELETE FROM t WHERE id >= 1", "reported"),
+    ("CREATE TABLE IF NOT EXISTS t (a INT)", "DELETE FROM t WHERE id = 99", "warnings"),
+    ("DELETE FROM missing WHERE id = 1", "DELETE FROM t WHERE id = 99", "was refused"),
+    ("DELETE FROM missing WHERE id = 1", "DELETE FROM t WHERE absent = 1", "was refused"),
+    ("DELETE FROM t WHERE id = 99", "DELETE FROM host_core.victim WHERE id = 1", "beyond"),
     (
         "DELETE FROM host_core.none WHERE id = 1",
         "DELETE FROM host_core.none WHERE id = 1",
@@ -172,10 +122,7 @@ async fn planted_divergences_are_noticed() {
         for (raw, normalised, word) in PLANTED {
             let comparison = bench.compare(&Setup::decisions(), raw, &[normalised]).await;
             assert!(
-                comparison
-                    .differences
-                    .iter()
-                    .any(|difference| difference.contains(word)),
+                comparison.differences.iter().any(|difference| difference.contains(word)),
                 "{flavour}, `{word}`:\n{comparison}"
             );
         }
@@ -217,10 +164,7 @@ async fn equal_texts_and_equal_refusals_are_no_divergence() {
         let mut bench = Bench::open(&server).await;
         for (index, (raw, normalised)) in equal.iter().enumerate() {
             let comparison = bench.compare(&Setup::decisions(), raw, normalised).await;
-            assert!(
-                comparison.differences.is_empty(),
-                "{flavour}:\n{comparison}"
-            );
+            assert!(comparison.differences.is_empty(), "{flavour}:\n{comparison}");
             let refused = matches!(index, 1 | 2).then_some(1146);
             assert_eq!(comparison.refused, refused, "{flavour}:\n{comparison}");
         }

@@ -12,11 +12,7 @@ fn host() -> Vec<Source> {
 }
 
 fn listed(places: &[Place]) -> String {
-    places
-        .iter()
-        .map(Place::to_string)
-        .collect::<Vec<_>>()
-        .join("\n")
+    places.iter().map(Place::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// The places in modules other than `allowed` where one of the sequences is written.
@@ -24,11 +20,7 @@ fn outside(allowed: &[&str], sequences: &[&[&str]]) -> Vec<Place> {
     host()
         .iter()
         .filter(|source| !source.top().is_some_and(|top| allowed.contains(&top)))
-        .flat_map(|source| {
-            sequences
-                .iter()
-                .flat_map(|sequence| source.places_of(sequence))
-        })
+        .flat_map(|source| sequences.iter().flat_map(|sequence| source.places_of(sequence)))
         .collect()
 }
 
@@ -43,11 +35,7 @@ fn only_session_connects_and_only_target_and_control_ask_it_to() {
         &["UnixStream", ":", ":", "connect"],
     ];
     let found = outside(&["session"], connects);
-    assert!(
-        found.is_empty(),
-        "these connect by themselves:{}",
-        listed(&found)
-    );
+    assert!(found.is_empty(), "these connect by themselves:{}", listed(&found));
 
     let openers = ["session", "target", "control"];
     let mut found = outside(&openers, &[&["session", ":", ":", "open"]]);
@@ -56,17 +44,10 @@ fn only_session_connects_and_only_target_and_control_ask_it_to() {
             .iter()
             .filter(|source| !source.top().is_some_and(|top| openers.contains(&top)))
             .flat_map(Source::crate_paths)
-            .filter(|path| {
-                path.segments
-                    .starts_with(&["session".to_owned(), "open".to_owned()])
-            })
+            .filter(|path| path.segments.starts_with(&["session".to_owned(), "open".to_owned()]))
             .map(|path| path.place),
     );
-    assert!(
-        found.is_empty(),
-        "these open sessions past the checks:{}",
-        listed(&found)
-    );
+    assert!(found.is_empty(), "these open sessions past the checks:{}", listed(&found));
 }
 
 #[test]
@@ -75,35 +56,20 @@ fn only_policy_can_make_admitted() {
     let construction = |window: &[_]| {
         is(&window[1], "Admitted")
             && is_braced(&window[2])
-            && !["impl", "for", ">", "&", "struct", "mut"]
-                .iter()
-                .any(|text| is(&window[0], text))
+            && !["impl", "for", ">", "&", "struct", "mut"].iter().any(|text| is(&window[0], text))
     };
     let sources = host();
     let places: Vec<(bool, Place)> = sources
         .iter()
         .flat_map(|source| {
             let in_policy = source.top() == Some("policy");
-            source
-                .places_where(3, construction)
-                .into_iter()
-                .map(move |place| (in_policy, place))
+            source.places_where(3, construction).into_iter().map(move |place| (in_policy, place))
         })
         .collect();
-    let elsewhere: Vec<Place> = places
-        .iter()
-        .filter(|(in_policy, _)| !in_policy)
-        .map(|(_, place)| place.clone())
-        .collect();
-    assert!(
-        elsewhere.is_empty(),
-        "made outside policy:{}",
-        listed(&elsewhere)
-    );
-    assert!(
-        places.len() > elsewhere.len(),
-        "no construction was seen at all: the scan is broken"
-    );
+    let elsewhere: Vec<Place> =
+        places.iter().filter(|(in_policy, _)| !in_policy).map(|(_, place)| place.clone()).collect();
+    assert!(elsewhere.is_empty(), "made outside policy:{}", listed(&elsewhere));
+    assert!(places.len() > elsewhere.len(), "no construction was seen at all: the scan is broken");
 
     let open_fields: Vec<Place> = sources
         .iter()
@@ -111,18 +77,11 @@ fn only_policy_can_make_admitted() {
             source.places_where(3, |window| {
                 is(&window[0], "struct")
                     && is(&window[1], "Admitted")
-                    && window[2]
-                        .to_string()
-                        .split_whitespace()
-                        .any(|word| word == "pub")
+                    && window[2].to_string().split_whitespace().any(|word| word == "pub")
             })
         })
         .collect();
-    assert!(
-        open_fields.is_empty(),
-        "a public field:{}",
-        listed(&open_fields)
-    );
+    assert!(open_fields.is_empty(), "a public field:{}", listed(&open_fields));
 }
 
 #[test]
@@ -134,53 +93,32 @@ fn offline_checks_and_the_dry_run_hold_nothing_to_connect_with() {
             source.top() == Some("audit") || source.module.iter().any(|name| name == "dry_run_v1")
         })
         .flat_map(Source::crate_paths)
-        .filter(|path| {
-            path.segments
-                .first()
-                .is_some_and(|used| connected.contains(&used.as_str()))
-        })
+        .filter(|path| path.segments.first().is_some_and(|used| connected.contains(&used.as_str())))
         .map(|path| path.place)
         .collect();
-    assert!(
-        found.is_empty(),
-        "these could reach a server:{}",
-        listed(&found)
-    );
+    assert!(found.is_empty(), "these could reach a server:{}", listed(&found));
 }
 
 #[test]
 fn only_clock_reads_wall_time() {
     let found = outside(&["clock"], &[&["SystemTime"], &["Utc", ":", ":", "now"]]);
-    assert!(
-        found.is_empty(),
-        "wall time is read in:\n{}",
-        listed(&found)
-    );
+    assert!(found.is_empty(), "wall time is read in:\n{}", listed(&found));
 }
 
 #[test]
 fn only_the_command_line_prints() {
-    let prints: Vec<Vec<&str>> = ["print", "println", "eprint", "eprintln", "dbg"]
-        .map(|name| vec![name, "!"])
-        .to_vec();
+    let prints: Vec<Vec<&str>> =
+        ["print", "println", "eprint", "eprintln", "dbg"].map(|name| vec![name, "!"]).to_vec();
     let prints: Vec<&[&str]> = prints.iter().map(Vec::as_slice).collect();
     let mut found: Vec<Place> = host()
         .iter()
         .filter(|source| source.top() != Some("cli") && source.path != Path::new("main.rs"))
-        .flat_map(|source| {
-            prints
-                .iter()
-                .flat_map(|sequence| source.places_of(sequence))
-        })
+        .flat_map(|source| prints.iter().flat_map(|sequence| source.places_of(sequence)))
         .collect();
     found.extend(
         sources(&repository().join("policy-guest/src"))
             .iter()
-            .flat_map(|source| {
-                prints
-                    .iter()
-                    .flat_map(|sequence| source.places_of(sequence))
-            }),
+            .flat_map(|source| prints.iter().flat_map(|sequence| source.places_of(sequence))),
     );
     assert!(found.is_empty(), "stray output in:\n{}", listed(&found));
 }
@@ -221,10 +159,7 @@ fn crates_take_their_dependencies_from_the_workspace() {
         let own: Vec<&str> = manifest
             .split("\n[")
             .filter(|section| {
-                section
-                    .split(']')
-                    .next()
-                    .is_some_and(|name| name.ends_with("dependencies"))
+                section.split(']').next().is_some_and(|name| name.ends_with("dependencies"))
             })
             .flat_map(|section| section.lines().skip(1))
             .filter(|line| {

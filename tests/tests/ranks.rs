@@ -15,14 +15,8 @@ fn ranks_of_architecture() -> Ranks {
 #[test]
 fn no_module_uses_its_own_rank_or_a_higher_one() {
     let sources = sources(&repository().join("host/src"));
-    let paths: usize = sources
-        .iter()
-        .map(|source| source.crate_paths().len())
-        .sum();
-    assert!(
-        paths > 20,
-        "only {paths} paths were seen: the scan is broken"
-    );
+    let paths: usize = sources.iter().map(|source| source.crate_paths().len()).sum();
+    assert!(paths > 20, "only {paths} paths were seen: the scan is broken");
     let found = violations(&sources, &ranks_of_architecture());
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
@@ -33,10 +27,7 @@ fn the_rank_table_lists_exactly_the_modules_there_are() {
     let root = Source::parse(Path::new("lib.rs"), &text).unwrap();
     let declared: BTreeSet<String> = declared_modules(&root).into_iter().collect();
     let listed: BTreeSet<String> = ranks_of_architecture().into_keys().collect();
-    assert_eq!(
-        declared, listed,
-        "host/src/lib.rs (left) and ARCHITECTURE.md (right) differ"
-    );
+    assert_eq!(declared, listed, "host/src/lib.rs (left) and ARCHITECTURE.md (right) differ");
 }
 
 /// Ranks for planted sources.
@@ -85,11 +76,7 @@ fn lower_ranks_own_modules_comments_and_tests_are_no_violations() {
         "#[cfg(test)]\nuse crate::executor::Outcome;",
         "pub(crate) fn a() {} pub(super) fn b() {}",
     ] {
-        assert_eq!(
-            found_in("policy/check.rs", text),
-            Vec::<String>::new(),
-            "{text}"
-        );
+        assert_eq!(found_in("policy/check.rs", text), Vec::<String>::new(), "{text}");
     }
 }
 

@@ -69,12 +69,7 @@ impl Setup {
 
     /// These statements.
     pub fn of<S: AsRef<str>>(statements: &[S]) -> Self {
-        Self {
-            statements: statements
-                .iter()
-                .map(|text| text.as_ref().to_owned())
-                .collect(),
-        }
+        Self { statements: statements.iter().map(|text| text.as_ref().to_owned()).collect() }
     }
 }
 
@@ -133,10 +128,7 @@ impl<'a> Bench<'a> {
         }
         let grant = format!("ALL PRIVILEGES ON `{CATALOG}`.*");
         server.create_account(ACCOUNT, PASSWORD, &[&grant]).await;
-        Self {
-            server,
-            admin: server.admin().await,
-        }
+        Self { server, admin: server.admin().await }
     }
 
     /// Runs both texts after the same setup, in new catalogs, and compares.
@@ -149,10 +141,8 @@ impl<'a> Bench<'a> {
         normalised: &[S],
     ) -> Comparison {
         let raw = raw.replace(CATALOG, RAW_CATALOG);
-        let normalised: Vec<String> = normalised
-            .iter()
-            .map(|text| text.as_ref().to_owned())
-            .collect();
+        let normalised: Vec<String> =
+            normalised.iter().map(|text| text.as_ref().to_owned()).collect();
 
         self.prepare(RAW_CATALOG, setup).await;
         let mut session = pinned(self.server.admin().await, RAW_CATALOG).await;
@@ -167,19 +157,10 @@ impl<'a> Bench<'a> {
         let host = observe(&mut self.admin, HOST_CATALOG).await;
 
         let mut differences = compare_runs(&raw_run, &run);
-        differences.extend(
-            raw_contents
-                .mapped(RAW_CATALOG, CATALOG)
-                .differences(&contents),
-        );
+        differences.extend(raw_contents.mapped(RAW_CATALOG, CATALOG).differences(&contents));
         differences.extend(host_changes(&host));
         let refused = raw_run.failure.as_ref().and_then(|failure| failure.code);
-        Comparison {
-            raw,
-            normalised,
-            differences,
-            refused,
-        }
+        Comparison { raw, normalised, differences, refused }
     }
 
     async fn prepare(&mut self, catalog: &str, setup: &Setup) {
@@ -193,10 +174,7 @@ impl<'a> Bench<'a> {
             .extend(setup.map(|text| text.replace("{db}", catalog).replace(CATALOG, catalog)));
         for statement in statements {
             if let Err(error) = self.admin.query_drop(&statement).await {
-                panic!(
-                    "{} refused the setup `{statement}`: {error}",
-                    self.server.flavour()
-                );
+                panic!("{} refused the setup `{statement}`: {error}", self.server.flavour());
             }
         }
     }
@@ -205,17 +183,8 @@ impl<'a> Bench<'a> {
 fn compare_runs(raw: &Run, run: &Run) -> Vec<String> {
     let mut differences = Vec::new();
     match (&raw.failure, &run.failure) {
-        (
-            _,
-            Some(Failure {
-                code: Some(code),
-                message,
-                ..
-            }),
-        ) if ACCESS_DENIED.contains(code) => {
-            differences.push(format!(
-                "the normalised text reaches beyond its catalog: {message}"
-            ));
+        (_, Some(Failure { code: Some(code), message, .. })) if ACCESS_DENIED.contains(code) => {
+            differences.push(format!("the normalised text reaches beyond its catalog: {message}"));
         }
         (None, None) => {}
         (Some(left), Some(right)) if left.code.is_some() && left.at() == right.at() => {}

@@ -40,17 +40,9 @@ impl Contents {
                 })
                 .collect();
             rows.sort();
-            (
-                name,
-                Table {
-                    definition: table.definition.replace(from, to),
-                    rows,
-                },
-            )
+            (name, Table { definition: table.definition.replace(from, to), rows })
         });
-        Self {
-            tables: tables.collect(),
-        }
+        Self { tables: tables.collect() }
     }
 
     /// What differs between these contents, of the raw side, and the normalised side's.
@@ -61,24 +53,20 @@ impl Contents {
         names.dedup();
         names
             .into_iter()
-            .filter_map(
-                |name| match (self.tables.get(name), normalised.tables.get(name)) {
-                    (Some(_), None) => Some(format!("table `{name}` is only there raw")),
-                    (None, Some(_)) => Some(format!("table `{name}` is only there normalised")),
-                    (Some(raw), Some(other)) if raw.definition != other.definition => {
-                        Some(format!(
-                            "table `{name}` is defined as\n{}\nraw and as\n{}\nnormalised",
-                            raw.definition, other.definition
-                        ))
-                    }
-                    (Some(raw), Some(other)) if raw.rows != other.rows => Some(format!(
-                        "table `{name}` holds {} raw and {} normalised",
-                        told(&raw.rows, &other.rows),
-                        told(&other.rows, &raw.rows)
-                    )),
-                    _ => None,
-                },
-            )
+            .filter_map(|name| match (self.tables.get(name), normalised.tables.get(name)) {
+                (Some(_), None) => Some(format!("table `{name}` is only there raw")),
+                (None, Some(_)) => Some(format!("table `{name}` is only there normalised")),
+                (Some(raw), Some(other)) if raw.definition != other.definition => Some(format!(
+                    "table `{name}` is defined as\n{}\nraw and as\n{}\nnormalised",
+                    raw.definition, other.definition
+                )),
+                (Some(raw), Some(other)) if raw.rows != other.rows => Some(format!(
+                    "table `{name}` holds {} raw and {} normalised",
+                    told(&raw.rows, &other.rows),
+                    told(&other.rows, &raw.rows)
+                )),
+                _ => None,
+            })
             .collect()
     }
 }
@@ -92,9 +80,9 @@ fn told(rows: &[Bytes], other: &[Bytes]) -> String {
         text.push_str(" (");
         for (index, value) in row.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            let value = value.as_ref().map_or("NULL".to_owned(), |bytes| {
-                format!("\"{}\"", bytes.escape_ascii())
-            });
+            let value = value
+                .as_ref()
+                .map_or("NULL".to_owned(), |bytes| format!("\"{}\"", bytes.escape_ascii()));
             let _ = write!(text, "{comma}{value}");
         }
         text.push(')');
@@ -108,10 +96,7 @@ fn told(rows: &[Bytes], other: &[Bytes]) -> String {
 /// Reads all tables of a catalog.
 pub(super) async fn observe(admin: &mut Conn, catalog: &str) -> Contents {
     let names: Vec<String> = admin
-        .exec(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = ?",
-            (catalog,),
-        )
+        .exec("SELECT table_name FROM information_schema.tables WHERE table_schema = ?", (catalog,))
         .await
         .expect("root lists tables");
     let mut tables = BTreeMap::new();
@@ -136,19 +121,9 @@ async fn rows(admin: &mut Conn, catalog: &str, table: &str) -> Vec<Bytes> {
         )
         .await
         .expect("root lists columns");
-    let values: Vec<String> = columns
-        .iter()
-        .map(|(name, kind)| stored_bytes(name, kind))
-        .collect();
+    let values: Vec<String> = columns.iter().map(|(name, kind)| stored_bytes(name, kind)).collect();
     let mut rows: Vec<Bytes> = admin
-        .query_map(
-            format!(
-                "SELECT {} FROM {}",
-                values.join(", "),
-                quoted(catalog, table)
-            ),
-            bytes,
-        )
+        .query_map(format!("SELECT {} FROM {}", values.join(", "), quoted(catalog, table)), bytes)
         .await
         .expect("root reads rows");
     rows.sort();

@@ -8,6 +8,10 @@ use crate::corpus::CATALOG;
 
 /// "Query was empty": what follows the last delimiter of a payload was a comment.
 const EMPTY_QUERY: u16 = 1065;
+/// "… is deprecated and will be removed in a future release."
+const DEPRECATED: u16 = 1287;
+/// Spellings that the policy replaces by the one the server asks for.
+const NEW_SPELLINGS: &[&str] = &["'&&' is deprecated"];
 /// What `NOW()` is in every session, so that the sides cannot differ by a second: 2024-02-29
 /// 12:34:56 UTC.
 const TIMESTAMP: u32 = 1_709_210_096;
@@ -21,11 +25,7 @@ pub(super) struct Effect {
 }
 
 impl Effect {
-    const NOTHING: Self = Self {
-        affected_rows: 0,
-        last_insert_id: None,
-        warning_count: 0,
-    };
+    const NOTHING: Self = Self { affected_rows: 0, last_insert_id: None, warning_count: 0 };
 }
 
 /// A line of `SHOW WARNINGS`: level, code and message.
@@ -50,10 +50,7 @@ impl Failure {
         failure.map_or_else(
             || "was accepted".to_owned(),
             |failure| {
-                format!(
-                    "was refused at statement {}: {}",
-                    failure.statement, failure.message
-                )
+                format!("was refused at statement {}: {}", failure.statement, failure.message)
             },
         )
     }
@@ -69,6 +66,20 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// The run without warnings that say no more than that the author's spelling is old, where the
+    /// normalised text has the new spelling. The count of the last statement follows.
+    fn without_spelling_warnings(mut self) -> Self {
+        if let (Some(warnings), Some(last)) = (&mut self.warnings, self.effects.last_mut()) {
+            let before = warnings.len();
+            warnings.retain(|(_, code, message)| {
+                *code != DEPRECATED || !NEW_SPELLINGS.iter().any(|old| message.starts_with(old))
+            });
+            let dropped = u16::try_from(before - warnings.len()).unwrap_or(u16::MAX);
+            last.warning_count = last.warning_count.saturating_sub(dropped);
+        }
+        self
+    }
+
     /// The warnings as they would read in the other catalog.
     pub(super) fn mapped_warnings(&self) -> Option<Vec<Warning>> {
         let warnings = self.warnings.as_ref()?;
@@ -94,9 +105,7 @@ pub(super) async fn pinned(mut conn: Conn, catalog: &str) -> Conn {
         format!("USE `{catalog}`"),
     ];
     for statement in statements {
-        conn.query_drop(&statement)
-            .await
-            .unwrap_or_else(|error| panic!("`{statement}`: {error}"));
+        conn.query_drop(&statement).await.unwrap_or_else(|error| panic!("`{statement}`: {error}"));
     }
     conn
 }
@@ -114,7 +123,7 @@ pub(super) async fn run_raw(conn: &mut Conn, text: &str, statement_count: usize)
         run.effects.pop();
         run.warnings = None;
     }
-    run
+    run.without_spelling_warnings()
 }
 
 /// Runs statements one a packet, up to the first that fails.
@@ -126,11 +135,7 @@ pub(super) async fn run_statements(conn: &mut Conn, statements: &[String]) -> Ru
         if result.is_err() {
             break;
         }
-        assert_eq!(
-            run.effects.len(),
-            index + 1,
-            "one text ran as several statements: {statement}"
-        );
+        assert_eq!(run.effects.len(), index + 1, "one text ran as several statements: {statement}");
     }
     finish(conn, run, result).await
 }
@@ -159,11 +164,7 @@ async fn finish(conn: &mut Conn, mut run: Run, result: Result<(), Error>) -> Run
         message: error.to_string(),
     });
     match failure {
-        Some(Failure {
-            code: Some(EMPTY_QUERY),
-            statement,
-            ..
-        }) if statement > 0 => {}
+        Some(Failure { code: Some(EMPTY_QUERY), statement, .. }) if statement > 0 => {}
         Some(failure) => run.failure = Some(failure),
         None => run.warnings = conn.query("SHOW WARNINGS").await.ok(),
     }
