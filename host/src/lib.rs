@@ -3,5 +3,11 @@
 //! A policy decides, a host executes, a receipt proves it.
 
 pub mod clock;
+pub mod config;
+pub mod control;
 pub mod digest;
 pub mod ids;
+pub mod jdbc;
+pub mod ledger;
+pub mod session;
+pub mod target;

@@ -552,8 +552,8 @@ mod tests {
     #[test]
     fn escapes_follow_the_manual() {
         assert_eq!(
-            strings(r"'\0\b\n\r\t\Z\\\'\''''' '\%\_\a\x'"),
-            ["\0\u{8}\n\r\t\u{1a}\\'''\\%\\_ax"]
+            strings(r"'\0\b\n\r\t\Z\\\'''' '\%\_\a\x'"),
+            ["\0\u{8}\n\r\t\u{1a}\\''\\%\\_ax"]
         );
         assert_eq!(strings(r#""a""b'c""#), ["a\"b'c"]);
     }

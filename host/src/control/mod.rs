@@ -1,0 +1,171 @@
+//! Connections to the control catalog, where the outbox lives.
+//!
+//! It never sees the target. The isolation check opens its own connection from the same
+//! configuration.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mysql_async::Conn;
+
+use crate::config::ControlConfig;
+use crate::session::{
+    self, Blame, IDENTITY_VARIABLES, Pin, PinMismatch, ServerFailure, ServerIdentity, SessionSpec,
+    Variables,
+};
+
+/// The control catalog. Cheap to clone; holds no connection.
+#[derive(Clone)]
+pub struct Control {
+    config: Arc<ControlConfig>,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Control(..)")
+    }
+}
+
+/// The control catalog was not opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The server did not answer as it should.
+    #[error("the control catalog is not usable")]
+    Server(#[source] ServerFailure),
+    /// Session variables do not have the values they were set to.
+    #[error("the control catalog's session is not as it was set: {}", .mismatches.first().map(ToString::to_string).unwrap_or_default())]
+    SessionNotPinned {
+        /// Every one of them.
+        mismatches: Vec<PinMismatch>,
+    },
+}
+
+impl ControlError {
+    /// The stable code, kebab-case.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Server(failure) => failure.control_code(),
+            Self::SessionNotPinned { .. } => "control-session-not-pinned",
+        }
+    }
+
+    /// Who can do something about it.
+    pub const fn blame(&self) -> Blame {
+        match self {
+            Self::Server(failure) => failure.blame(),
+            Self::SessionNotPinned { .. } => Blame::Operator,
+        }
+    }
+
+    /// What to do.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Server(failure) => failure.help(),
+            Self::SessionNotPinned { .. } => {
+                "check the server's init_connect and its restrictions on session variables"
+            }
+        }
+    }
+}
+
+/// An open connection to the control catalog, with a pinned session.
+pub struct ControlConnection {
+    conn: Conn,
+    server: ServerIdentity,
+}
+
+impl ControlConnection {
+    /// The server behind the connection.
+    pub fn server(&self) -> &ServerIdentity {
+        &self.server
+    }
+
+    /// The driver's connection.
+    pub fn conn(&mut self) -> &mut Conn {
+        &mut self.conn
+    }
+
+    /// Says goodbye and closes.
+    pub async fn close(self) {
+        session::close(self.conn).await;
+    }
+}
+
+impl fmt::Debug for ControlConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControlConnection")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Control {
+    /// The control catalog a configuration describes. Nothing is opened.
+    pub fn new(config: &ControlConfig) -> Self {
+        Self {
+            config: Arc::new(config.clone()),
+        }
+    }
+
+    /// Opens a connection and pins its session: utf8mb4, UTC, READ COMMITTED, strict, bounded lock
+    /// waits.
+    ///
+    /// # Errors
+    /// What the server answered instead; the connection is closed by then.
+    pub async fn open(&self) -> Result<ControlConnection, ControlError> {
+        let spec = SessionSpec {
+            url: &self.config.endpoint,
+            username: &self.config.credentials.username,
+            password: &self.config.credentials.password,
+            connect_timeout: self.config.connect_timeout,
+        };
+        let mut conn = session::open(&spec).await.map_err(ControlError::Server)?;
+        match prepare(&mut conn).await {
+            Ok(server) => Ok(ControlConnection { conn, server }),
+            Err(error) => {
+                session::close(conn).await;
+                Err(error)
+            }
+        }
+    }
+}
+
+async fn prepare(conn: &mut Conn) -> Result<ServerIdentity, ControlError> {
+    let pins = pins();
+    let mut names = IDENTITY_VARIABLES.to_vec();
+    names.extend(pins.iter().flat_map(|pin| pin.names.iter().copied()));
+    let known = Variables::session(conn, &names)
+        .await
+        .map_err(ControlError::Server)?;
+    let server = ServerIdentity::read(conn, &known)
+        .await
+        .map_err(ControlError::Server)?;
+    session::pin(
+        conn,
+        "NAMES utf8mb4 COLLATE utf8mb4_general_ci",
+        &pins,
+        &known,
+        &[],
+    )
+    .await
+    .map_err(ControlError::Server)?
+    .map_err(|mismatches| ControlError::SessionNotPinned { mismatches })?;
+    Ok(server)
+}
+
+/// The outbox's statements are short; a lock it waits longer for is another's trouble.
+const LOCK_WAIT_SECONDS: u64 = 10;
+
+fn pins() -> Vec<Pin> {
+    vec![
+        Pin::read_back(&["character_set_client"], "utf8mb4"),
+        Pin::text(&["sql_mode"], "STRICT_TRANS_TABLES"),
+        Pin::text(&["time_zone"], "+00:00"),
+        Pin::switch(&["autocommit"], true),
+        Pin::text(&["transaction_isolation", "tx_isolation"], "READ-COMMITTED"),
+        Pin::text(&["completion_type"], "NO_CHAIN"),
+        Pin::number(&["lock_wait_timeout"], LOCK_WAIT_SECONDS),
+        Pin::number(&["innodb_lock_wait_timeout"], LOCK_WAIT_SECONDS),
+    ]
+}

@@ -1,0 +1,362 @@
+//! What a server or the way to it can answer instead of a session.
+
+use std::io;
+
+use mysql_async::{DriverError, Error, IoError};
+
+/// Who can do something about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Blame {
+    /// The people who run Tollgate: configuration, accounts, grants.
+    Operator,
+    /// The server, or the way to it.
+    Server,
+    /// Whoever wrote or published the policy.
+    Policy,
+    /// Tollgate itself.
+    Bug,
+}
+
+/// Why TLS did not come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsProblem {
+    /// The certificate is signed by nobody we trust.
+    UnknownIssuer,
+    /// The certificate is for another host.
+    OtherHost,
+    /// The certificate's time is over, or not yet come.
+    OutOfTime,
+    /// The certificate cannot be accepted for another reason.
+    Certificate,
+    /// No common version or cipher, or the server broke off.
+    Handshake,
+}
+
+/// An answer that is not the one asked for, without a word of the driver's or the server's text:
+/// that names users, hosts and statements.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerFailure {
+    /// The host name has no address.
+    #[error("the host name cannot be resolved")]
+    NameNotResolved,
+    /// Nothing answers there.
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(io::ErrorKind),
+    /// The answer did not come within the bound.
+    #[error("the server did not answer within the bound")]
+    TimedOut,
+    /// The connection ended before the answer came.
+    #[error("the connection ended before the answer came")]
+    ConnectionLost,
+    /// TLS is asked for and the server has none.
+    #[error("the server offers no TLS")]
+    TlsNotOffered,
+    /// TLS did not come about.
+    #[error("TLS failed: {}", tls_text(*.0))]
+    Tls(TlsProblem),
+    /// The PEM file with the authorities to trust cannot be used.
+    #[error("the file with the certificate authorities cannot be used")]
+    CaFile,
+    /// User, password or host are refused.
+    #[error("the server refused the login (error {code})")]
+    AccessDenied {
+        /// The server's error number.
+        code: u16,
+    },
+    /// The account is locked, or its password has expired.
+    #[error("the account is locked or its password has expired (error {code})")]
+    AccountBlocked {
+        /// The server's error number.
+        code: u16,
+    },
+    /// The account's way to log in is not supported.
+    #[error("the account logs in in a way that is not supported")]
+    LoginUnsupported,
+    /// The catalog does not exist.
+    #[error("the catalog does not exist")]
+    CatalogUnknown,
+    /// The account may not use the catalog.
+    #[error("the account may not use the catalog")]
+    CatalogDenied,
+    /// The server has no session left for us.
+    #[error("the server has no session left (error {code})")]
+    TooManySessions {
+        /// The server's error number.
+        code: u16,
+    },
+    /// The server refused a statement of ours.
+    #[error("the server refused a statement of the host's own (error {code}, state {state})")]
+    Refused {
+        /// The server's error number.
+        code: u16,
+        /// Its SQLSTATE.
+        state: String,
+    },
+    /// The server's answer could not be read.
+    #[error("the server's answer could not be read")]
+    Unreadable,
+}
+
+impl ServerFailure {
+    /// What is known about a driver error.
+    pub(crate) fn of(error: &Error) -> Self {
+        match error {
+            Error::Server(error) => of_server(error.code, &error.state),
+            Error::Io(IoError::Io(error)) => of_io(error),
+            Error::Io(IoError::Tls(error)) => Self::Tls(of_tls(&error.to_string())),
+            Error::Driver(DriverError::NoClientSslFlagFromServer) => Self::TlsNotOffered,
+            Error::Driver(
+                DriverError::UnknownAuthPlugin { .. }
+                | DriverError::MysqlOldPasswordDisabled
+                | DriverError::CleartextPluginDisabled,
+            ) => Self::LoginUnsupported,
+            Error::Driver(DriverError::ConnectionClosed) => Self::ConnectionLost,
+            _ => Self::Unreadable,
+        }
+    }
+
+    /// The stable code: by itself, of the target and of the control catalog.
+    const fn codes(&self) -> (&'static str, &'static str, &'static str) {
+        macro_rules! on {
+            ($code:literal) => {
+                ($code, concat!("target-", $code), concat!("control-", $code))
+            };
+        }
+        match self {
+            Self::NameNotResolved => on!("name-not-resolved"),
+            Self::Unreachable(_) => on!("unreachable"),
+            Self::TimedOut => on!("timed-out"),
+            Self::ConnectionLost => on!("connection-lost"),
+            Self::TlsNotOffered => on!("tls-not-offered"),
+            Self::Tls(_) => on!("tls-failed"),
+            Self::CaFile => on!("ca-file-unusable"),
+            Self::AccessDenied { .. } => on!("access-denied"),
+            Self::AccountBlocked { .. } => on!("account-blocked"),
+            Self::LoginUnsupported => on!("login-unsupported"),
+            Self::CatalogUnknown => on!("catalog-unknown"),
+            Self::CatalogDenied => on!("catalog-denied"),
+            Self::TooManySessions { .. } => on!("too-many-sessions"),
+            Self::Refused { .. } => on!("statement-refused"),
+            Self::Unreadable => on!("answer-unreadable"),
+        }
+    }
+
+    /// The stable code.
+    pub const fn code(&self) -> &'static str {
+        self.codes().0
+    }
+
+    /// The stable code when it is the target that answered so.
+    pub(crate) const fn target_code(&self) -> &'static str {
+        self.codes().1
+    }
+
+    /// The stable code when it is the control catalog that answered so.
+    pub(crate) const fn control_code(&self) -> &'static str {
+        self.codes().2
+    }
+
+    /// Every code there is.
+    pub const CODES: &[&str] = &[
+        "name-not-resolved",
+        "unreachable",
+        "timed-out",
+        "connection-lost",
+        "tls-not-offered",
+        "tls-failed",
+        "ca-file-unusable",
+        "access-denied",
+        "account-blocked",
+        "login-unsupported",
+        "catalog-unknown",
+        "catalog-denied",
+        "too-many-sessions",
+        "statement-refused",
+        "answer-unreadable",
+    ];
+
+    /// Who can do something about it.
+    pub const fn blame(&self) -> Blame {
+        match self {
+            Self::NameNotResolved
+            | Self::TlsNotOffered
+            | Self::Tls(_)
+            | Self::CaFile
+            | Self::AccessDenied { .. }
+            | Self::AccountBlocked { .. }
+            | Self::LoginUnsupported
+            | Self::CatalogUnknown
+            | Self::CatalogDenied => Blame::Operator,
+            Self::Unreachable(_)
+            | Self::TimedOut
+            | Self::ConnectionLost
+            | Self::TooManySessions { .. }
+            | Self::Refused { .. }
+            | Self::Unreadable => Blame::Server,
+        }
+    }
+
+    /// Whether the same attempt may succeed later without anyone doing anything.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::NameNotResolved
+            | Self::Unreachable(_)
+            | Self::TimedOut
+            | Self::ConnectionLost
+            | Self::TooManySessions { .. } => true,
+            // Lock wait timeout, deadlock, interrupted, shutdown in progress (MySQL Server Error
+            // Reference).
+            Self::Refused { code, .. } => matches!(code, 1205 | 1213 | 1317 | 1053 | 1927),
+            _ => false,
+        }
+    }
+
+    /// What to do.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::NameNotResolved => "check the host name in the URL and this machine's resolver",
+            Self::Unreachable(_) | Self::TimedOut => {
+                "check that the server runs, and host, port and firewall"
+            }
+            Self::ConnectionLost => "try again; if it stays, read the server's log",
+            Self::TlsNotOffered => {
+                "give the server a certificate, or set `sslMode=DISABLED` on a private network"
+            }
+            Self::Tls(TlsProblem::UnknownIssuer) => {
+                "name the authority's PEM file: `serverSslCert=/path/ca.pem` in the URL"
+            }
+            Self::Tls(TlsProblem::OtherHost) => {
+                "connect by a name that is in the server's certificate"
+            }
+            Self::Tls(TlsProblem::OutOfTime) => "renew the server's certificate",
+            Self::Tls(TlsProblem::Certificate) => "replace the server's certificate",
+            Self::Tls(TlsProblem::Handshake) => {
+                "TLS 1.2 or 1.3 is needed; for a server that has neither, set `sslMode=DISABLED`"
+            }
+            Self::CaFile => "name a readable PEM file: `serverSslCert=/path/ca.pem` in the URL",
+            Self::AccessDenied { .. } => {
+                "check user and password, and that the account may log in from this host"
+            }
+            Self::AccountBlocked { .. } => "unlock the account, or give it a new password",
+            Self::LoginUnsupported => {
+                "use mysql_native_password, caching_sha2_password or ed25519 for the account"
+            }
+            Self::CatalogUnknown => "create the catalog: `CREATE DATABASE`",
+            Self::CatalogDenied => "grant the account the catalog: `tollgate target grants`",
+            Self::TooManySessions { .. } => "try again later, or raise max_connections",
+            Self::Refused { .. } | Self::Unreadable => "read the server's log",
+        }
+    }
+}
+
+const fn tls_text(problem: TlsProblem) -> &'static str {
+    match problem {
+        TlsProblem::UnknownIssuer => "the certificate's issuer is not trusted",
+        TlsProblem::OtherHost => "the certificate is for another host",
+        TlsProblem::OutOfTime => "the certificate's time is over or not yet come",
+        TlsProblem::Certificate => "the certificate cannot be accepted",
+        TlsProblem::Handshake => "no common version or cipher",
+    }
+}
+
+/// By number: MySQL Server Error Reference, MariaDB Error Codes.
+fn of_server(code: u16, state: &str) -> ServerFailure {
+    match code {
+        // ER_ACCESS_DENIED_ERROR, …_NO_PASSWORD_ERROR, ER_HOST_NOT_PRIVILEGED, ER_HOST_IS_BLOCKED.
+        1045 | 1698 | 1130 | 1129 => ServerFailure::AccessDenied { code },
+        // ER_MUST_CHANGE_PASSWORD(_LOGIN), ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB's 4151 and 4160.
+        1820 | 1862 | 3118 | 4151 | 4160 => ServerFailure::AccountBlocked { code },
+        1049 => ServerFailure::CatalogUnknown,
+        1044 => ServerFailure::CatalogDenied,
+        1040 | 1203 | 1226 => ServerFailure::TooManySessions { code },
+        // ER_CON_COUNT aside: shutdown, connection killed, idle cut.
+        1053 | 1927 | 4031 => ServerFailure::ConnectionLost,
+        1251 | 1524 => ServerFailure::LoginUnsupported,
+        _ => ServerFailure::Refused {
+            code,
+            state: state.to_owned(),
+        },
+    }
+}
+
+fn of_io(error: &io::Error) -> ServerFailure {
+    match error.kind() {
+        io::ErrorKind::TimedOut => ServerFailure::TimedOut,
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe => ServerFailure::ConnectionLost,
+        // rustls' own errors arrive inside an I/O error.
+        io::ErrorKind::InvalidData => ServerFailure::Tls(of_tls(&error.to_string())),
+        // The resolver's errors have no kind of their own.
+        _ if error.to_string().contains("lookup address") => ServerFailure::NameNotResolved,
+        kind => ServerFailure::Unreachable(kind),
+    }
+}
+
+/// By rustls' text, which is all the driver leaves of it. Read, never shown.
+fn of_tls(text: &str) -> TlsProblem {
+    let text = text.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if has(&[
+        "unknownissuer",
+        "unknown issuer",
+        "no trusted root",
+        "noroot",
+    ]) {
+        TlsProblem::UnknownIssuer
+    } else if has(&["not valid for name", "notvalidforname"]) {
+        TlsProblem::OtherHost
+    } else if has(&["expired", "notvalidyet", "not valid yet"]) {
+        TlsProblem::OutOfTime
+    } else if has(&["certificate"]) {
+        TlsProblem::Certificate
+    } else {
+        TlsProblem::Handshake
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_servers_text_is_kept() {
+        let text = "Access denied for user 'canary'@'canary-host' (using password: YES)";
+        let error = Error::Server(mysql_async::ServerError {
+            code: 1045,
+            message: text.to_owned(),
+            state: "28000".to_owned(),
+        });
+        let failure = ServerFailure::of(&error);
+        assert_eq!(failure, ServerFailure::AccessDenied { code: 1045 });
+        assert!(!format!("{failure} {failure:?}").contains("canary"));
+    }
+
+    #[test]
+    fn every_code_is_listed_once() {
+        let failures = [
+            ServerFailure::NameNotResolved,
+            ServerFailure::Unreachable(io::ErrorKind::ConnectionRefused),
+            ServerFailure::TimedOut,
+            ServerFailure::ConnectionLost,
+            ServerFailure::TlsNotOffered,
+            ServerFailure::Tls(TlsProblem::Handshake),
+            ServerFailure::CaFile,
+            ServerFailure::AccessDenied { code: 1045 },
+            ServerFailure::AccountBlocked { code: 1820 },
+            ServerFailure::LoginUnsupported,
+            ServerFailure::CatalogUnknown,
+            ServerFailure::CatalogDenied,
+            ServerFailure::TooManySessions { code: 1040 },
+            ServerFailure::Refused {
+                code: 1064,
+                state: "42000".to_owned(),
+            },
+            ServerFailure::Unreadable,
+        ];
+        let codes: Vec<_> = failures.iter().map(ServerFailure::code).collect();
+        assert_eq!(codes, ServerFailure::CODES);
+    }
+}

@@ -1,0 +1,19 @@
+//! Sessions on a MySQL-family server: opening one as a URL asks, and learning what answered.
+//!
+//! It knows neither targets nor rules: whether a session may be used is for `target` and `control`.
+//! Nothing here keeps a driver error: the driver's messages repeat user names, hosts and statement
+//! text, so only what is known about them is kept.
+
+mod failure;
+mod identity;
+mod open;
+mod pin;
+mod variables;
+
+pub use failure::{Blame, ServerFailure, TlsProblem};
+pub(crate) use identity::IDENTITY_VARIABLES;
+pub use identity::{Flavour, ServerIdentity, ServerVersion};
+pub(crate) use open::{SessionSpec, close, open};
+pub use pin::PinMismatch;
+pub(crate) use pin::{Pin, Wanted, pin};
+pub(crate) use variables::Variables;

@@ -1,0 +1,249 @@
+//! Setting session variables and reading them back.
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::failure::ServerFailure;
+use super::variables::Variables;
+
+/// A session variable and the value it has to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pin {
+    /// The variable. Where its name differs between servers: the names, the first that exists is
+    /// meant.
+    pub(crate) names: &'static [&'static str],
+    /// What `SET` assigns: an SQL expression made of constants of this host or checked values. None
+    /// for what `NAMES` sets.
+    pub(crate) expression: Option<String>,
+    /// What reading back gives.
+    pub(crate) wanted: Wanted,
+    /// Whether a server without the variable is fine.
+    pub(crate) optional: bool,
+}
+
+/// What a variable has to read as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// This text, without regard to case.
+    Text(String),
+    /// This number, however many decimals the server shows.
+    Number(u64),
+    /// This set of words, separated by commas in any order, none besides them.
+    Words(Vec<String>),
+}
+
+/// A variable that does not have the value it was set to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the session's `{name}` is `{found}` and has to be `{wanted}`")]
+#[non_exhaustive]
+pub struct PinMismatch {
+    /// The variable.
+    pub name: String,
+    /// The value it has to have.
+    pub wanted: String,
+    /// The value it has; empty when the server has no such variable.
+    pub found: String,
+}
+
+/// Sets `names` (a `NAMES …` clause) and every pin in one statement, and reads all of them back.
+///
+/// The inner error lists every variable that did not take its value.
+pub(crate) async fn pin(
+    conn: &mut Conn,
+    names: &str,
+    pins: &[Pin],
+    known: &Variables,
+    also_read: &[&str],
+) -> Result<Result<Variables, Vec<PinMismatch>>, ServerFailure> {
+    let mut statement = format!("SET {names}");
+    for pin in pins {
+        if let (Some(expression), Some(name)) = (&pin.expression, pin.name_in(known)) {
+            statement.push_str(", SESSION ");
+            statement.push_str(name);
+            statement.push_str(" = ");
+            statement.push_str(expression);
+        }
+    }
+    conn.query_drop(statement)
+        .await
+        .map_err(|error| ServerFailure::of(&error))?;
+    let mut names: Vec<&str> = pins
+        .iter()
+        .flat_map(|pin| pin.names.iter().copied())
+        .collect();
+    names.extend_from_slice(also_read);
+    let found = Variables::session(conn, &names).await?;
+    let mismatches: Vec<_> = pins.iter().filter_map(|pin| pin.mismatch(&found)).collect();
+    Ok(if mismatches.is_empty() {
+        Ok(found)
+    } else {
+        Err(mismatches)
+    })
+}
+
+impl Pin {
+    /// Sets the first of `names` to a text and wants it back.
+    pub(crate) fn text(names: &'static [&'static str], text: &str) -> Self {
+        let wanted = Wanted::Text(text.to_owned());
+        Self {
+            names,
+            expression: Some(format!("'{text}'")),
+            wanted,
+            optional: false,
+        }
+    }
+
+    /// Sets the first of `names` to a number and wants it back.
+    pub(crate) fn number(names: &'static [&'static str], number: u64) -> Self {
+        let wanted = Wanted::Number(number);
+        Self {
+            names,
+            expression: Some(number.to_string()),
+            wanted,
+            optional: false,
+        }
+    }
+
+    /// Sets a switch and wants it back.
+    pub(crate) fn switch(names: &'static [&'static str], on: bool) -> Self {
+        let (digit, word) = if on { ("1", "ON") } else { ("0", "OFF") };
+        let wanted = Wanted::Text(word.to_owned());
+        Self {
+            names,
+            expression: Some(digit.to_owned()),
+            wanted,
+            optional: false,
+        }
+    }
+
+    /// Only wants a text back: `NAMES` sets it.
+    pub(crate) fn read_back(names: &'static [&'static str], text: &str) -> Self {
+        let wanted = Wanted::Text(text.to_owned());
+        Self {
+            names,
+            expression: None,
+            wanted,
+            optional: false,
+        }
+    }
+
+    /// For a variable not every server has.
+    pub(crate) fn where_known(self) -> Self {
+        Self {
+            optional: true,
+            ..self
+        }
+    }
+
+    /// The name this server has for it.
+    fn name_in(&self, known: &Variables) -> Option<&'static str> {
+        self.names
+            .iter()
+            .copied()
+            .find(|name| known.value(name).is_some())
+    }
+
+    fn mismatch(&self, found: &Variables) -> Option<PinMismatch> {
+        let value = self.names.iter().find_map(|name| found.value(name));
+        let holds = match value {
+            None => self.optional,
+            Some(value) => self.wanted.is(value),
+        };
+        (!holds).then(|| PinMismatch {
+            name: self.names.first().copied().unwrap_or_default().to_owned(),
+            wanted: self.wanted.text(),
+            found: value.unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+impl Wanted {
+    fn is(&self, found: &str) -> bool {
+        match self {
+            Self::Text(text) => {
+                text.eq_ignore_ascii_case(found)
+                    || switch(text).is_some() && switch(text) == switch(found)
+            }
+            Self::Number(number) => {
+                found.split('.').next().and_then(|whole| whole.parse().ok()) == Some(*number)
+                    && found
+                        .split('.')
+                        .nth(1)
+                        .is_none_or(|rest| rest.bytes().all(|b| b == b'0'))
+            }
+            Self::Words(words) => {
+                let mut wanted: Vec<_> =
+                    words.iter().map(|word| word.to_ascii_uppercase()).collect();
+                let mut found: Vec<_> = found
+                    .split(',')
+                    .map(|word| word.trim().to_ascii_uppercase())
+                    .filter(|word| !word.is_empty())
+                    .collect();
+                wanted.sort_unstable();
+                wanted.dedup();
+                found.sort_unstable();
+                wanted == found
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => number.to_string(),
+            Self::Words(words) => words.join(","),
+        }
+    }
+}
+
+/// Switches are shown as words by some servers and as digits by others.
+fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_uppercase().as_str() {
+        "ON" | "1" => Some(true),
+        "OFF" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_compared_as_a_set() {
+        let wanted = Wanted::Words(vec![
+            "STRICT_TRANS_TABLES".into(),
+            "NO_ENGINE_SUBSTITUTION".into(),
+        ]);
+        assert!(wanted.is("NO_ENGINE_SUBSTITUTION,STRICT_TRANS_TABLES"));
+        assert!(!wanted.is("STRICT_TRANS_TABLES"));
+        assert!(!wanted.is("STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION,ANSI_QUOTES"));
+        assert!(Wanted::Words(vec![]).is(""));
+    }
+
+    #[test]
+    fn numbers_and_switches_are_read_as_servers_show_them() {
+        assert!(Wanted::Number(900).is("900.000000"));
+        assert!(!Wanted::Number(900).is("900.5"));
+        assert!(Wanted::Text("ON".into()).is("1"));
+        assert!(!Wanted::Text("ON".into()).is("OFF"));
+        assert!(!Wanted::Text("+00:00".into()).is("SYSTEM"));
+    }
+
+    #[test]
+    fn a_missing_variable_is_a_mismatch_unless_it_is_optional() {
+        let pin = |optional| Pin {
+            names: &["a", "b"],
+            expression: None,
+            wanted: Wanted::Number(1),
+            optional,
+        };
+        assert!(pin(false).mismatch(&Variables::default()).is_some());
+        assert!(pin(true).mismatch(&Variables::default()).is_none());
+        assert!(
+            pin(true)
+                .mismatch(&Variables::given(&[("b", "2")]))
+                .is_some()
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! Connections to the isolated target catalog.
+//!
+//! The only module that opens them. A [`TargetConnection`] exists only after every isolation check
+//! held on that very connection, and the connection is closed before any failure is propagated. It
+//! runs no payload and knows no receipt: that is for `executor` and `ledger`.
+
+mod connection;
+mod contract;
+mod control_isolation;
+mod error;
+mod grant_check;
+mod grants;
+mod grants_sql;
+mod live_sessions;
+mod open;
+mod pins;
+mod server_checks;
+mod tokens;
+
+pub use crate::session::{
+    Blame, Flavour, PinMismatch, ServerFailure, ServerIdentity, ServerVersion, TlsProblem,
+};
+pub use connection::{TargetConnection, TargetWarning};
+pub use contract::{ContractProblem, SessionContract};
+pub use error::{Side, TargetError};
+pub use grants::{GrantFinding, GrantReach};
+pub use grants_sql::grants_sql;
+pub use live_sessions::{KillOutcome, LiveSession};
+pub use open::Target;

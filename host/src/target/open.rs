@@ -1,0 +1,216 @@
+//! Opening a target connection: every check, every time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::connection::{TargetConnection, TargetWarning};
+use super::contract::SessionContract;
+use super::control_isolation::{catalogs_differ, open_control, urls_differ};
+use super::error::TargetError;
+use super::grants::GrantReading;
+use super::{grant_check, pins, server_checks};
+use crate::config::SqlTargetConfig;
+use crate::session::{
+    self, IDENTITY_VARIABLES, ServerFailure, ServerIdentity, SessionSpec, Variables,
+};
+
+/// The isolated target. Cheap to clone; holds no connection.
+#[derive(Clone)]
+pub struct Target {
+    config: Arc<SqlTargetConfig>,
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target")
+            .field("environment", &self.config.environment)
+            .field("catalog", &self.config.catalog)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Target {
+    /// The target a configuration describes. Nothing is opened.
+    pub fn new(config: &SqlTargetConfig) -> Self {
+        Self {
+            config: Arc::new(config.clone()),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &SqlTargetConfig {
+        &self.config
+    }
+
+    /// Opens a connection and proves on it that it leads to the isolated catalog and nowhere else:
+    /// its catalog is the allowed one; it is not the control catalog, by URL, name, alias or
+    /// content; its server is supported, allowed and takes writes; its session is pinned as the
+    /// contract asks and read back; its account reaches nothing else.
+    ///
+    /// # Errors
+    /// The first rule that does not hold. The connection is closed by then. All of it is bounded by
+    /// `open_budget`.
+    pub async fn open(&self, contract: &SessionContract) -> Result<TargetConnection, TargetError> {
+        if let Some(problem) = contract.problem() {
+            return Err(TargetError::Contract(problem));
+        }
+        urls_differ(&self.config)?;
+        let budget = self.config.bounds.open_budget;
+        let deadline = tokio::time::Instant::now() + budget;
+        let late = |_| Err(TargetError::target(ServerFailure::TimedOut));
+        let (target, control) = tokio::join!(self.open_target(), open_control(&self.config));
+        let (mut target, mut control) = match (target, control) {
+            (Ok(target), Ok(control)) => (target, control),
+            (Err(error), Ok(open)) | (Ok(open), Err(error)) => {
+                session::close(open).await;
+                return Err(error);
+            }
+            // Both failed: what is said about the target comes first.
+            (Err(error), Err(_)) => return Err(error),
+        };
+        let verifying = self.verify(&mut target, &mut control, contract);
+        let verified = tokio::time::timeout_at(deadline, verifying)
+            .await
+            .unwrap_or_else(late);
+        session::close(control).await;
+        match verified {
+            Ok(verified) => Ok(verified.into_connection(target, &self.config)),
+            Err(error) => {
+                session::close(target).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn open_target(&self) -> Result<Conn, TargetError> {
+        let config = &self.config;
+        let spec = SessionSpec {
+            url: &config.endpoint,
+            username: &config.credentials.username,
+            password: &config.credentials.password,
+            connect_timeout: config.bounds.connect_timeout,
+        };
+        session::open(&spec).await.map_err(TargetError::target)
+    }
+
+    async fn verify(
+        &self,
+        target: &mut Conn,
+        control: &mut Conn,
+        contract: &SessionContract,
+    ) -> Result<Verified, TargetError> {
+        let config = &self.config;
+        let pins = pins::pins(contract, &config.bounds);
+        let known = self.variables(target, &pins).await?;
+        let server = ServerIdentity::read(target, &known)
+            .await
+            .map_err(TargetError::target)?;
+        server_checks::supported(&server)?;
+        server_checks::allowed(&server, &config.allowed_servers)?;
+        let place = Place::read(target).await?;
+        place.is_allowed(config)?;
+        catalogs_differ(target, &server, config.catalog.as_str(), control).await?;
+        server_checks::writer(target, &known).await?;
+        let settings = session::pin(target, &pins::names(), &pins, &known, pins::RECORDED)
+            .await
+            .map_err(TargetError::target)?
+            .map_err(|mismatches| TargetError::SessionNotPinned { mismatches })?;
+        let reading = GrantReading {
+            catalog: config.catalog.as_str(),
+            folds_case: settings.is_on("lower_case_table_names"),
+            has_wildcards: !settings.is_on("partial_revokes"),
+        };
+        let mut warnings = grant_check::check(target, config, &server, reading).await?;
+        warnings.extend(server_checks::warnings(&server, &settings));
+        // The greeting carries the low half of the number; a proxy greets with its own.
+        let is_proxied = u64::from(target.id()) != place.session_id & u64::from(u32::MAX);
+        if is_proxied {
+            warnings.push(TargetWarning::BehindProxy);
+        }
+        Ok(Verified {
+            session_id: place.session_id,
+            is_proxied,
+            server,
+            settings,
+            warnings,
+        })
+    }
+
+    async fn variables(
+        &self,
+        target: &mut Conn,
+        pins: &[session::Pin],
+    ) -> Result<Variables, TargetError> {
+        let mut names: Vec<&str> = pins::names_of(pins).collect();
+        names.extend_from_slice(IDENTITY_VARIABLES);
+        names.extend_from_slice(server_checks::SERVER_VARIABLES);
+        Variables::session(target, &names)
+            .await
+            .map_err(TargetError::target)
+    }
+}
+
+/// Where a connection is, as its server says.
+struct Place {
+    session_id: u64,
+    catalog: Option<String>,
+    control_table: Option<String>,
+}
+
+impl Place {
+    async fn read(conn: &mut Conn) -> Result<Self, TargetError> {
+        let statement = r"SELECT CONNECTION_ID(), DATABASE(),
+            (SELECT MIN(table_name) FROM information_schema.tables
+             WHERE table_schema = DATABASE() AND table_name LIKE 'factory\_plugin\_control\_%')";
+        let row: Option<(u64, Option<String>, Option<String>)> = conn
+            .query_first(statement)
+            .await
+            .map_err(|error| TargetError::target(ServerFailure::of(&error)))?;
+        let (session_id, catalog, control_table) =
+            row.ok_or(TargetError::target(ServerFailure::Unreadable))?;
+        Ok(Self {
+            session_id,
+            catalog,
+            control_table,
+        })
+    }
+
+    fn is_allowed(&self, config: &SqlTargetConfig) -> Result<(), TargetError> {
+        if self.catalog.as_deref() != Some(config.catalog.as_str()) {
+            let (allowed, found) = (config.catalog.clone(), self.catalog.clone());
+            return Err(TargetError::CatalogMismatch { allowed, found });
+        }
+        match &self.control_table {
+            Some(table) => Err(TargetError::ControlTables {
+                table: table.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What verification found out.
+struct Verified {
+    session_id: u64,
+    is_proxied: bool,
+    server: ServerIdentity,
+    settings: Variables,
+    warnings: Vec<TargetWarning>,
+}
+
+impl Verified {
+    fn into_connection(self, conn: Conn, config: &SqlTargetConfig) -> TargetConnection {
+        TargetConnection {
+            conn,
+            session_id: self.session_id,
+            is_proxied: self.is_proxied,
+            server: self.server,
+            catalog: config.catalog.clone(),
+            settings: self.settings.into_map(),
+            warnings: self.warnings,
+        }
+    }
+}

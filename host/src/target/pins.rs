@@ -1,0 +1,123 @@
+//! What a target's session is pinned to.
+
+use crate::config::TargetBounds;
+use crate::session::{Pin, Wanted};
+
+use super::contract::SessionContract;
+
+/// The collation literals have. Every supported server knows it, where the default of utf8mb4
+/// differs: `general_ci`, `0900_ai_ci`, `uca1400_ai_ci`.
+const COLLATION: &str = "utf8mb4_general_ci";
+
+/// What `GROUP_CONCAT` may build: as much as a payload may be. Servers cut at 1 KiB or at 1 MiB.
+const GROUP_CONCAT_BYTES_MAX: u64 = 1_048_576;
+
+/// Variables that cannot be set without a privilege, or that belong to the catalog or the server.
+/// They are recorded, because what a statement does depends on them.
+pub(super) const RECORDED: &[&str] = &[
+    "auto_increment_increment",
+    "auto_increment_offset",
+    "binlog_format",
+    "character_set_collations",
+    "character_set_database",
+    "collation_database",
+    "default_collation_for_utf8mb4",
+    "enforce_storage_engine",
+    "explicit_defaults_for_timestamp",
+    "init_connect",
+    "innodb_default_row_format",
+    "innodb_file_format",
+    "innodb_file_per_table",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_large_prefix",
+    "innodb_strict_mode",
+    "log_bin",
+    "lower_case_table_names",
+    "max_allowed_packet",
+    "partial_revokes",
+    "sql_generate_invisible_primary_key",
+    "sql_log_bin",
+    "sql_require_primary_key",
+    "sync_binlog",
+];
+
+/// The `NAMES` clause: three character sets and a collation (manual, "SET NAMES Statement").
+pub(super) fn names() -> String {
+    format!("NAMES utf8mb4 COLLATE {COLLATION}")
+}
+
+/// Every pin, in the order they are set.
+pub(super) fn pins(contract: &SessionContract, bounds: &TargetBounds) -> Vec<Pin> {
+    let mut pins = vec![
+        Pin::read_back(&["character_set_client"], &contract.character_set),
+        Pin::read_back(&["character_set_connection"], &contract.character_set),
+        Pin::read_back(&["character_set_results"], &contract.character_set),
+        Pin::read_back(&["collation_connection"], COLLATION),
+        Pin {
+            names: &["sql_mode"],
+            expression: Some(format!("'{}'", contract.sql_mode.join(","))),
+            wanted: Wanted::Words(contract.sql_mode.clone()),
+            optional: false,
+        },
+        Pin::text(&["time_zone"], &contract.time_zone),
+    ];
+    pins.extend(transactions());
+    pins.extend(bounded(bounds));
+    pins.extend(meaning());
+    pins
+}
+
+/// How statements become transactions. A holder turns autocommit off where it wants to.
+fn transactions() -> Vec<Pin> {
+    vec![
+        Pin::switch(&["autocommit"], true),
+        Pin::text(&["transaction_isolation", "tx_isolation"], "READ-COMMITTED"),
+        Pin::switch(&["transaction_read_only", "tx_read_only"], false),
+        // A COMMIT that begins the next transaction, or ends the session, is not ours.
+        Pin::text(&["completion_type"], "NO_CHAIN"),
+    ]
+}
+
+/// No wait without end.
+fn bounded(bounds: &TargetBounds) -> Vec<Pin> {
+    let lock_wait = bounds.lock_wait_timeout.as_secs();
+    vec![
+        // Metadata locks: the server's default is a year.
+        Pin::number(&["lock_wait_timeout"], lock_wait),
+        Pin::number(&["innodb_lock_wait_timeout"], lock_wait),
+        // A holder that vanished: its row locks last this long.
+        Pin::number(&["wait_timeout"], bounds.idle_session.as_secs()),
+        // MariaDB only, and then the server itself ends a statement whose host is gone.
+        Pin::number(
+            &["max_statement_time"],
+            bounds.statement_budget.as_secs().max(1),
+        )
+        .where_known(),
+    ]
+}
+
+/// What the same text means on every server.
+fn meaning() -> Vec<Pin> {
+    vec![
+        Pin::switch(&["foreign_key_checks"], true),
+        Pin::switch(&["unique_checks"], true),
+        Pin::switch(&["check_constraint_checks"], true).where_known(),
+        Pin::text(&["default_storage_engine"], "InnoDB"),
+        Pin::text(&["default_tmp_storage_engine"], "InnoDB").where_known(),
+        // `id IS NULL` would find the last inserted row.
+        Pin::switch(&["sql_auto_is_null"], false),
+        // A DELETE without a key in its condition would be refused.
+        Pin::switch(&["sql_safe_updates"], false),
+        Pin::number(&["group_concat_max_len"], GROUP_CONCAT_BYTES_MAX),
+        Pin::number(&["div_precision_increment"], 4),
+        Pin::number(&["default_week_format"], 0),
+        Pin::text(&["lc_time_names"], "en_US"),
+        // MariaDB: `utf8` is three bytes, as on every MySQL.
+        Pin::text(&["old_mode"], "UTF8_IS_UTF8MB3").where_known(),
+    ]
+}
+
+/// Every variable name a pin may have.
+pub(super) fn names_of(pins: &[Pin]) -> impl Iterator<Item = &'static str> {
+    pins.iter().flat_map(|pin| pin.names.iter().copied())
+}
