@@ -2,6 +2,7 @@
 //!
 //! A policy decides, a host executes, a receipt proves it.
 
+pub mod audit;
 pub mod clock;
 pub mod config;
 pub mod control;
@@ -9,5 +10,7 @@ pub mod digest;
 pub mod ids;
 pub mod jdbc;
 pub mod ledger;
+pub mod plan;
+pub mod policy;
 pub mod session;
 pub mod target;

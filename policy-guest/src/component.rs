@@ -34,11 +34,8 @@ impl wire::Guest for Component {
     }
 
     fn decide(request: wire::Request) -> wire::Decision {
-        let protected_tables: Vec<&str> = request
-            .protected_tables
-            .iter()
-            .map(String::as_str)
-            .collect();
+        let protected_tables: Vec<&str> =
+            request.protected_tables.iter().map(String::as_str).collect();
         crate::decide(&decision::Request {
             payload: &request.payload,
             catalog: &request.catalog,
@@ -119,9 +116,6 @@ impl From<decision::Diagnostic> for wire::Diagnostic {
 
 impl From<decision::Span> for wire::Span {
     fn from(span: decision::Span) -> Self {
-        Self {
-            start: span.start,
-            end: span.end,
-        }
+        Self { start: span.start, end: span.end }
     }
 }

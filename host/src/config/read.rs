@@ -23,18 +23,10 @@ const DRIVER_CLASS_NAME: &str = "com.mysql.cj.jdbc.Driver";
 const PASSWORD_FILE_BYTES_MAX: u64 = 4_096;
 
 pub(super) fn config(source: &dyn Environment) -> Result<Config, ConfigErrors> {
-    let mut reader = Reader {
-        source,
-        problems: Vec::new(),
-        partial: PartialConfig::default(),
-    };
+    let mut reader = Reader { source, problems: Vec::new(), partial: PartialConfig::default() };
     reader.refuse_unknown_names();
     let config = reader.config();
-    let Reader {
-        mut problems,
-        partial,
-        ..
-    } = reader;
+    let Reader { mut problems, partial, .. } = reader;
     match config {
         Some(config) if problems.is_empty() => Ok(config),
         _ => {
@@ -64,22 +56,10 @@ impl Reader<'_> {
             let target = self.sql_target(control);
             let target = target?;
             let control = Some(target.control.clone());
-            Some(Config {
-                executor: executor?,
-                control,
-                sql_target: Some(target),
-            })
+            Some(Config { executor: executor?, control, sql_target: Some(target) })
         } else {
-            let control = if self.control_is_given() {
-                Some(self.control()?)
-            } else {
-                None
-            };
-            Some(Config {
-                executor: executor?,
-                control,
-                sql_target: None,
-            })
+            let control = if self.control_is_given() { Some(self.control()?) } else { None };
+            Some(Config { executor: executor?, control, sql_target: None })
         }
     }
 
@@ -124,11 +104,7 @@ impl Reader<'_> {
         let connect_timeout = self.seconds(keys::CONTROL_CONNECT_TIMEOUT_SECONDS, 1..=60, 10)?;
         let endpoint = endpoint?;
         let connect_timeout = endpoint.connect_timeout().unwrap_or(connect_timeout);
-        Some(ControlConfig {
-            endpoint,
-            credentials: credentials?,
-            connect_timeout,
-        })
+        Some(ControlConfig { endpoint, credentials: credentials?, connect_timeout })
     }
 
     fn control_is_given(&self) -> bool {
@@ -144,27 +120,14 @@ impl Reader<'_> {
 
     fn bounds(&mut self, endpoint: Option<&JdbcUrl>) -> Option<TargetBounds> {
         let default = TargetBounds::default();
-        let connect = self.seconds_or(
-            keys::CONNECT_TIMEOUT_SECONDS,
-            1..=60,
-            default.connect_timeout,
-        );
+        let connect =
+            self.seconds_or(keys::CONNECT_TIMEOUT_SECONDS, 1..=60, default.connect_timeout);
         let open = self.seconds_or(keys::OPEN_BUDGET_SECONDS, 1..=300, default.open_budget);
-        let statement = self.seconds_or(
-            keys::STATEMENT_BUDGET_SECONDS,
-            1..=86_400,
-            default.statement_budget,
-        );
-        let lock = self.seconds_or(
-            keys::LOCK_WAIT_TIMEOUT_SECONDS,
-            1..=3_600,
-            default.lock_wait_timeout,
-        );
-        let idle = self.seconds_or(
-            keys::IDLE_SESSION_SECONDS,
-            30..=86_400,
-            default.idle_session,
-        );
+        let statement =
+            self.seconds_or(keys::STATEMENT_BUDGET_SECONDS, 1..=86_400, default.statement_budget);
+        let lock =
+            self.seconds_or(keys::LOCK_WAIT_TIMEOUT_SECONDS, 1..=3_600, default.lock_wait_timeout);
+        let idle = self.seconds_or(keys::IDLE_SESSION_SECONDS, 30..=86_400, default.idle_session);
         let pool_default = u64::try_from(default.pool_sessions_max).unwrap_or(1);
         let pool = self.number(keys::POOL_SESSIONS_MAX, 1..=64, pool_default);
         let executions = self.number(
@@ -192,10 +155,7 @@ impl Reader<'_> {
                 keys::ALLOWED_CATALOG,
                 ProblemCode::Conflict,
                 format!("`{catalog}` is not the catalog of the target's URL"),
-                format!(
-                    "set both to the same catalog, in the same case: {}",
-                    keys::JDBC_URL
-                ),
+                format!("set both to the same catalog, in the same case: {}", keys::JDBC_URL),
             );
         }
     }
@@ -218,10 +178,7 @@ impl Reader<'_> {
     }
 
     fn driver_class_name(&mut self) {
-        if self
-            .text(keys::DRIVER_CLASS_NAME)
-            .is_some_and(|given| given != DRIVER_CLASS_NAME)
-        {
+        if self.text(keys::DRIVER_CLASS_NAME).is_some_and(|given| given != DRIVER_CLASS_NAME) {
             let message = "only the MySQL driver of the original deployment may be named here";
             let help = format!("remove it, or set it to `{DRIVER_CLASS_NAME}`");
             self.refuse(keys::DRIVER_CLASS_NAME, ProblemCode::Invalid, message, help);
@@ -234,12 +191,7 @@ impl Reader<'_> {
             Some("warn") => Some(GrantCheck::Warn),
             Some(other) => {
                 let message = format!("`{}` is neither `enforce` nor `warn`", cut(other));
-                self.refuse(
-                    keys::GRANT_CHECK,
-                    ProblemCode::Invalid,
-                    message,
-                    "write `enforce`",
-                );
+                self.refuse(keys::GRANT_CHECK, ProblemCode::Invalid, message, "write `enforce`");
                 None
             }
         }
@@ -247,11 +199,7 @@ impl Reader<'_> {
 
     fn allowed_servers(&mut self) -> Vec<String> {
         let text = self.text(keys::ALLOWED_SERVERS).unwrap_or_default();
-        text.split(',')
-            .map(str::trim)
-            .filter(|id| !id.is_empty())
-            .map(str::to_owned)
-            .collect()
+        text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect()
     }
 
     fn url(&mut self, name: &'static str) -> Option<JdbcUrl> {
@@ -263,12 +211,7 @@ impl Reader<'_> {
             Ok(url) => Some(url),
             Err(problems) => {
                 for problem in problems {
-                    self.refuse(
-                        name,
-                        ProblemCode::Invalid,
-                        problem.to_string(),
-                        problem.help(),
-                    );
+                    self.refuse(name, ProblemCode::Invalid, problem.to_string(), problem.help());
                 }
                 None
             }
@@ -299,18 +242,13 @@ impl Reader<'_> {
                 None
             }
         };
-        Some(Credentials {
-            username: SecretString::from(given?),
-            password: secret?,
-        })
+        Some(Credentials { username: SecretString::from(given?), password: secret? })
     }
 
     fn password_from(&mut self, name: &'static str, path: &str) -> Option<SecretString> {
         let mut text = String::new();
-        let read = std::fs::File::open(path).and_then(|file| {
-            file.take(PASSWORD_FILE_BYTES_MAX + 1)
-                .read_to_string(&mut text)
-        });
+        let read = std::fs::File::open(path)
+            .and_then(|file| file.take(PASSWORD_FILE_BYTES_MAX + 1).read_to_string(&mut text));
         let message = match read {
             Err(error) => format!("the password file cannot be read: {}", error.kind()),
             Ok(bytes) if bytes as u64 > PASSWORD_FILE_BYTES_MAX => {
@@ -335,8 +273,7 @@ impl Reader<'_> {
         let mut names = self.source.names();
         names.sort_unstable();
         let unknown = names.iter().filter(|name| !known.contains(name.as_str()));
-        self.problems
-            .extend(unknown.map(|name| keys::unknown(name)));
+        self.problems.extend(unknown.map(|name| keys::unknown(name)));
     }
 
     /// The value as it was given. Empty counts as not set: that is how a deployment that passes
@@ -355,9 +292,7 @@ impl Reader<'_> {
 
     /// The value without the space around it.
     fn text(&mut self, name: &str) -> Option<String> {
-        self.raw(name)
-            .map(|text| text.trim().to_owned())
-            .filter(|text| !text.is_empty())
+        self.raw(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
     fn required<T>(&mut self, name: &'static str) -> Option<T>
@@ -372,10 +307,7 @@ impl Reader<'_> {
     }
 
     /// None: refused; `Some(None)`: not set.
-    #[expect(
-        clippy::option_option,
-        reason = "refused and not set are different answers"
-    )]
+    #[expect(clippy::option_option, reason = "refused and not set are different answers")]
     fn optional<T>(&mut self, name: &'static str) -> Option<Option<T>>
     where
         T: FromStr<Err: Display>,
@@ -386,10 +318,8 @@ impl Reader<'_> {
         match text.parse() {
             Ok(value) => Some(Some(value)),
             Err(error) => {
-                let help = format!(
-                    "set it to a value that follows its rule: {}",
-                    keys::rule_of(name)
-                );
+                let help =
+                    format!("set it to a value that follows its rule: {}", keys::rule_of(name));
                 self.refuse(name, ProblemCode::Invalid, T::Err::to_string(&error), help);
                 None
             }
@@ -402,12 +332,7 @@ impl Reader<'_> {
             Some("true") => Some(true),
             Some(other) => {
                 let message = format!("`{}` is neither `true` nor `false`", cut(other));
-                self.refuse(
-                    name,
-                    ProblemCode::Invalid,
-                    message,
-                    "write `true` or `false`",
-                );
+                self.refuse(name, ProblemCode::Invalid, message, "write `true` or `false`");
                 None
             }
         }
@@ -444,14 +369,10 @@ impl Reader<'_> {
         let help = format!("write a whole number from {low} to {high}, or remove it for {default}");
         let (code, message) = match text.parse::<u64>() {
             Ok(number) if bounds.contains(&number) => return Some(number),
-            Ok(number) => (
-                ProblemCode::OutOfRange,
-                format!("{number} is not within {low} to {high}"),
-            ),
-            Err(_) => (
-                ProblemCode::Invalid,
-                format!("`{}` is not a whole number", cut(&text)),
-            ),
+            Ok(number) => {
+                (ProblemCode::OutOfRange, format!("{number} is not within {low} to {high}"))
+            }
+            Err(_) => (ProblemCode::Invalid, format!("`{}` is not a whole number", cut(&text))),
         };
         self.refuse(name, code, message, help);
         None
@@ -473,8 +394,7 @@ impl Reader<'_> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.problems
-            .push(ConfigProblem::new(name, code, message, help));
+        self.problems.push(ConfigProblem::new(name, code, message, help));
     }
 }
 

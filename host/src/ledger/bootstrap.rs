@@ -44,9 +44,7 @@ impl BootstrapError {
     /// What to do about it.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Script(LedgerFault::Refused {
-                code: 1044 | 1142, ..
-            }) => {
+            Self::Script(LedgerFault::Refused { code: 1044 | 1142, .. }) => {
                 "run sql/factory_plugin_sql_target.sql with an account that may CREATE TABLE in the \
                  target catalog"
             }
@@ -66,7 +64,5 @@ pub async fn bootstrap(connection: &mut TargetConnection) -> Result<(), Bootstra
     sql::execute(connection, BOOTSTRAP_TIMEOUT, TARGET_SCRIPT)
         .await
         .map_err(BootstrapError::Script)?;
-    shape::check(connection, BOOTSTRAP_TIMEOUT)
-        .await
-        .map_err(BootstrapError::Shape)
+    shape::check(connection, BOOTSTRAP_TIMEOUT).await.map_err(BootstrapError::Shape)
 }

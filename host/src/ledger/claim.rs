@@ -134,8 +134,7 @@ impl Ledger {
         connection: &mut TargetConnection,
         request: &ClaimRequest,
     ) -> Result<Claim, ClaimError> {
-        self.claim_with(connection, request, LeaseToken::fresh())
-            .await
+        self.claim_with(connection, request, LeaseToken::fresh()).await
     }
 
     /// Finds out, on a new connection, what came of a claim whose answer was lost, and goes on with it.
@@ -160,31 +159,19 @@ impl Ledger {
     ) -> Result<Claim, ClaimError> {
         check_request(request)?;
         let bound = self.options().statement_timeout;
-        let holder = self
-            .sessions
-            .prepared(connection, bound)
-            .await
-            .map_err(ClaimError::Shape)?;
-        let claiming = Claiming {
-            ledger: self,
-            request,
-            token,
-            holder,
-        };
+        let holder = self.sessions.prepared(connection, bound).await.map_err(ClaimError::Shape)?;
+        let claiming = Claiming { ledger: self, request, token, holder };
         match claiming.run(connection).await {
             Ok(claim) => Ok(claim),
             Err(Stop::Contended) => Err(ClaimError::Contended),
             Err(Stop::Fault(fault)) if fault.is_lost_shape() => {
                 self.sessions.forget(connection);
-                self.check_shape(connection)
-                    .await
-                    .map_err(ClaimError::Shape)?;
+                self.check_shape(connection).await.map_err(ClaimError::Shape)?;
                 Err(ClaimError::Fault(fault))
             }
-            Err(Stop::Fault(fault)) if fault.effect_is_unknown() => Err(ClaimError::AnswerLost {
-                pending: PendingClaim(claiming.token),
-                fault,
-            }),
+            Err(Stop::Fault(fault)) if fault.effect_is_unknown() => {
+                Err(ClaimError::AnswerLost { pending: PendingClaim(claiming.token), fault })
+            }
             Err(Stop::Fault(fault)) => Err(ClaimError::Fault(fault)),
         }
     }
@@ -197,9 +184,7 @@ fn check_request(request: &ClaimRequest) -> Result<(), ClaimError> {
     }
     let longest = Duration::from_secs(LEASE_SECONDS_MAX);
     if request.lease < Duration::from_secs(1) || request.lease > longest {
-        return Err(ClaimError::LeaseOutOfBounds {
-            lease: request.lease,
-        });
+        return Err(ClaimError::LeaseOutOfBounds { lease: request.lease });
     }
     Ok(())
 }
@@ -231,9 +216,7 @@ impl Claiming<'_> {
             let view = self.read(connection).await?;
             let claim = transition(view.state, Event::Claim(view.fit));
             let Some(write) = claim.write else {
-                return self
-                    .answered(connection, &view, claim.answer, sent_at)
-                    .await;
+                return self.answered(connection, &view, claim.answer, sent_at).await;
             };
             let turn = self.turned(&view);
             if turn.answer != Answer::Turned {
@@ -248,9 +231,7 @@ impl Claiming<'_> {
                 Some(_) => self.write_turning(connection, &view, write).await?,
             };
             if written {
-                return self
-                    .answered(connection, &view, claim.answer, sent_at)
-                    .await;
+                return self.answered(connection, &view, claim.answer, sent_at).await;
             }
         }
         Err(Stop::Contended)
@@ -288,16 +269,12 @@ impl Claiming<'_> {
                 }
             }
             Answer::Busy => Claim::Busy(busy_lease(row)),
-            Answer::IdentityMismatch => Claim::Mismatch {
-                fields: view.differs.clone(),
-                recorded,
-            },
+            Answer::IdentityMismatch => Claim::Mismatch { fields: view.differs.clone(), recorded },
             Answer::PinRefused => Claim::PinRefused { recorded },
             Answer::NeedsAttention => Claim::NeedsAttention { recorded },
-            Answer::Superseded => Claim::Superseded {
-                by: row.receipt.counterpart.clone(),
-                recorded,
-            },
+            Answer::Superseded => {
+                Claim::Superseded { by: row.receipt.counterpart.clone(), recorded }
+            }
             _ => busy_opposite(view, &self.request.key),
         })
     }
@@ -316,17 +293,8 @@ impl Claiming<'_> {
             sql::execute(connection, self.bound(), &withdraw).await?;
             return Ok(Claim::Busy(opposite(key)));
         }
-        let counted = matches!(
-            view.state,
-            State::Running {
-                whose: Whose::Mine,
-                ..
-            }
-        );
-        let before = view
-            .row
-            .as_ref()
-            .map_or(0, |row| row.receipt.execution_count);
+        let counted = matches!(view.state, State::Running { whose: Whose::Mine, .. });
+        let before = view.row.as_ref().map_or(0, |row| row.receipt.execution_count);
         Ok(Claim::Granted(Lease {
             key: self.request.key.clone(),
             token: self.token.clone(),
@@ -345,21 +313,13 @@ impl Claiming<'_> {
         view: &View,
     ) -> Result<Claim, Stop> {
         let remains = self.clear(connection, view).await?;
-        let event = if remains.is_none() {
-            Event::PreviousGone
-        } else {
-            Event::PreviousRemains
-        };
+        let event = if remains.is_none() { Event::PreviousGone } else { Event::PreviousRemains };
         let waiting = TAKEN;
         let Transition { write, answer } = transition(waiting, event);
         let sent_at = MonotonicClock.now();
         if write == Some(Write::Adopt) && answer == Answer::Granted {
-            let adopt = writes::adopt(
-                &self.request.key,
-                &self.token,
-                self.request.lease,
-                &self.holder,
-            );
+            let adopt =
+                writes::adopt(&self.request.key, &self.token, self.request.lease, &self.holder);
             if sql::execute(connection, self.bound(), &adopt).await? == 1 {
                 return self.granted(connection, view, sent_at).await;
             }
@@ -383,11 +343,7 @@ impl Claiming<'_> {
         view: &View,
     ) -> Result<Option<Remains>, LedgerFault> {
         let rows = [view.row.as_ref(), view.counterpart.as_ref()];
-        for holder in rows
-            .into_iter()
-            .flatten()
-            .filter_map(|row| row.holder.as_ref())
-        {
+        for holder in rows.into_iter().flatten().filter_map(|row| row.holder.as_ref()) {
             if *holder == self.holder {
                 continue;
             }
@@ -412,12 +368,7 @@ impl Claiming<'_> {
 
     /// The conditional statement of a claim's write.
     pub(super) fn statement(&self, view: &View, write: Write) -> String {
-        let Self {
-            request,
-            token,
-            holder,
-            ..
-        } = self;
+        let Self { request, token, holder, .. } = self;
         let holder = match write {
             Write::InsertWaiting | Write::TakeOverWaiting => None,
             _ => Some(holder),
@@ -455,8 +406,6 @@ fn busy_lease(row: &LedgerRow) -> Busy {
     Busy {
         reason: BusyReason::LeaseHeld,
         lease_deadline: Some(row.receipt.lease_deadline.clone()),
-        retry_after: row
-            .lease_left
-            .clamp(Duration::from_millis(100), RETRY_AFTER_MAX),
+        retry_after: row.lease_left.clamp(Duration::from_millis(100), RETRY_AFTER_MAX),
     }
 }

@@ -21,10 +21,7 @@ impl Claiming<'_> {
     /// What the machine says about the forward row of the compensation that is being claimed.
     pub(super) fn turned(&self, view: &View) -> Transition {
         let Some(counterpart) = self.turning() else {
-            return Transition {
-                write: None,
-                answer: Answer::Turned,
-            };
+            return Transition { write: None, answer: Answer::Turned };
         };
         let fit = match &view.counterpart {
             Some(forward) if !self.forward_differs(counterpart, forward).is_empty() => {
@@ -32,10 +29,7 @@ impl Claiming<'_> {
             }
             _ => Fit::Same,
         };
-        transition(
-            self.forward_state(view.counterpart.as_ref()),
-            Event::Turn(fit),
-        )
+        transition(self.forward_state(view.counterpart.as_ref()), Event::Turn(fit))
     }
 
     fn turning(&self) -> Option<&Counterpart> {
@@ -45,9 +39,7 @@ impl Claiming<'_> {
 
     fn forward_state(&self, forward: Option<&LedgerRow>) -> State {
         let Some(row) = forward else {
-            return State::Absent {
-                previous: Previous::Gone,
-            };
+            return State::Absent { previous: Previous::Gone };
         };
         let previous = row.presence(&self.holder);
         match &row.receipt.counterpart {
@@ -56,13 +48,9 @@ impl Claiming<'_> {
                 by_me: *begun == self.request.key,
                 previous,
             },
-            None => own_state(
-                row,
-                self.token.as_str(),
-                &self.holder,
-                previous,
-                Executions::BelowBound,
-            ),
+            None => {
+                own_state(row, self.token.as_str(), &self.holder, previous, Executions::BelowBound)
+            }
         }
     }
 
@@ -96,10 +84,9 @@ impl Claiming<'_> {
         };
         let recorded = Box::new(forward.receipt.clone());
         Ok(Some(match turn.answer {
-            Answer::IdentityMismatch => Claim::Mismatch {
-                fields: vec![IdentityField::Counterpart],
-                recorded,
-            },
+            Answer::IdentityMismatch => {
+                Claim::Mismatch { fields: vec![IdentityField::Counterpart], recorded }
+            }
             _ => Claim::Busy(Busy {
                 lease_deadline: Some(forward.receipt.lease_deadline.clone()),
                 retry_after: forward.lease_left,
@@ -118,10 +105,7 @@ impl Claiming<'_> {
         let Some(forward) = &view.counterpart else {
             return Ok(false);
         };
-        let statements = [
-            writes::turn(forward, &self.request.key),
-            self.statement(view, write),
-        ];
+        let statements = [writes::turn(forward, &self.request.key), self.statement(view, write)];
         self.all_or_none(connection, &statements).await
     }
 
@@ -172,11 +156,6 @@ pub(super) fn opposite(key: StepKey) -> Busy {
 
 /// Busy by whatever the view shows to be in the way.
 pub(super) fn busy_opposite(view: &View, own: &StepKey) -> Claim {
-    let by = view
-        .row
-        .as_ref()
-        .and_then(|row| row.receipt.counterpart.clone());
-    Claim::Busy(opposite(
-        view.opposite.clone().or(by).unwrap_or_else(|| own.clone()),
-    ))
+    let by = view.row.as_ref().and_then(|row| row.receipt.counterpart.clone());
+    Claim::Busy(opposite(view.opposite.clone().or(by).unwrap_or_else(|| own.clone())))
 }

@@ -49,10 +49,9 @@ pub enum LedgerFault {
 impl From<ServerFailure> for LedgerFault {
     fn from(failure: ServerFailure) -> Self {
         match failure {
-            ServerFailure::Refused { code, state } => Self::Refused {
-                code,
-                text: format!("state {state}"),
-            },
+            ServerFailure::Refused { code, state } => {
+                Self::Refused { code, text: format!("state {state}") }
+            }
             // Whatever else it was, no answer came.
             _ => Self::AnswerLost,
         }
@@ -62,10 +61,9 @@ impl From<ServerFailure> for LedgerFault {
 impl LedgerFault {
     pub(super) fn from_driver(error: &mysql_async::Error) -> Self {
         match error {
-            mysql_async::Error::Server(error) => Self::Refused {
-                code: error.code,
-                text: without_literals(&error.message),
-            },
+            mysql_async::Error::Server(error) => {
+                Self::Refused { code: error.code, text: without_literals(&error.message) }
+            }
             // The driver's own messages may quote rows and addresses; what counts is that no answer
             // came.
             _ => Self::AnswerLost,
@@ -84,10 +82,7 @@ impl LedgerFault {
             // Lock wait timeout, deadlock, too many connections, interrupted, server shutdown,
             // wait timeout, read-only after a failover (MySQL Server Error Reference).
             Self::Refused { code, .. } => {
-                matches!(
-                    code,
-                    1205 | 1213 | 1040 | 1317 | 1053 | 1290 | 1792 | 1836 | 1927 | 4031
-                )
+                matches!(code, 1205 | 1213 | 1040 | 1317 | 1053 | 1290 | 1792 | 1836 | 1927 | 4031)
             }
             Self::Unreadable { .. } => false,
         }
@@ -106,10 +101,7 @@ impl LedgerFault {
     /// Who can do something about it.
     pub const fn blame(&self) -> Blame {
         match self {
-            Self::Refused {
-                code: 1044 | 1142 | 1143 | 1146 | 1054 | 1665,
-                ..
-            }
+            Self::Refused { code: 1044 | 1142 | 1143 | 1146 | 1054 | 1665, .. }
             | Self::Unreadable { .. } => Blame::Operator,
             Self::Refused { .. } | Self::AnswerLost | Self::TimedOut { .. } => Blame::Server,
         }
@@ -118,13 +110,12 @@ impl LedgerFault {
     /// What to do about it.
     pub const fn help(&self) -> &'static str {
         match self {
-            Self::Refused {
-                code: 1044 | 1142 | 1143,
-                ..
-            } => "grant the target account what `tollgate target grants` prints",
-            Self::Refused {
-                code: 1146 | 1054, ..
-            } => "run `tollgate init target` against the target catalog",
+            Self::Refused { code: 1044 | 1142 | 1143, .. } => {
+                "grant the target account what `tollgate target grants` prints"
+            }
+            Self::Refused { code: 1146 | 1054, .. } => {
+                "run `tollgate init target` against the target catalog"
+            }
             Self::Refused { code: 1665, .. } => {
                 "set `binlog_format=ROW` on the target server: READ COMMITTED needs it"
             }
@@ -144,12 +135,6 @@ impl LedgerFault {
 
     /// The table, a column or the unique key is not there.
     pub(super) const fn is_lost_shape(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused {
-                code: 1146 | 1054 | 1176,
-                ..
-            }
-        )
+        matches!(self, Self::Refused { code: 1146 | 1054 | 1176, .. })
     }
 }

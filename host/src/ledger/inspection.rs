@@ -82,9 +82,7 @@ impl Ledger {
         }
         let (state, row) = own_row(self, connection, lease, " FOR UPDATE").await?;
         let receipt = || {
-            let recorded = row
-                .as_ref()
-                .and_then(|row| row.receipt.external_receipt.clone());
+            let recorded = row.as_ref().and_then(|row| row.receipt.external_receipt.clone());
             recorded.unwrap_or_else(|| lease.receipt.clone())
         };
         Ok(match transition(state, Event::Inspect).answer {
@@ -113,20 +111,10 @@ pub(super) async fn own_row(
     let options = ledger.options();
     let rows = sql::rows(connection, options.statement_timeout, &query).await?;
     let Some(columns) = rows.first() else {
-        return Ok((
-            State::Absent {
-                previous: Previous::Gone,
-            },
-            None,
-        ));
+        return Ok((State::Absent { previous: Previous::Gone }, None));
     };
     let Some(row) = LedgerRow::read(columns, options.executions_max)? else {
-        return Ok((
-            State::Absent {
-                previous: Previous::Gone,
-            },
-            None,
-        ));
+        return Ok((State::Absent { previous: Previous::Gone }, None));
     };
     let state = own_state(
         &row,

@@ -199,10 +199,8 @@ impl Ledger {
                 executions: Executions::BelowBound,
             },
         };
-        let Transition {
-            write: Some(_),
-            answer: Answer::Released,
-        } = transition(state, Event::Release)
+        let Transition { write: Some(_), answer: Answer::Released } =
+            transition(state, Event::Release)
         else {
             return Err(ReleaseError::NotRunning(key.clone()));
         };
@@ -213,11 +211,7 @@ impl Ledger {
         if sql::execute(connection, bound, &writes::end_lease(&row)).await? != 1 {
             return Err(ReleaseError::Changed(key.clone()));
         }
-        tracing::warn!(
-            key = key.as_str(),
-            generation,
-            "a lease was ended by an operator"
-        );
+        tracing::warn!(key = key.as_str(), generation, "a lease was ended by an operator");
         Ok(())
     }
 
@@ -243,10 +237,7 @@ impl Ledger {
 fn conditions(filter: &Filter, executions_max: u32) -> Vec<String> {
     let mut conditions = Vec::new();
     if let Some(environment) = &filter.environment {
-        conditions.push(format!(
-            "r.environment_code = {}",
-            literal(environment.as_str())
-        ));
+        conditions.push(format!("r.environment_code = {}", literal(environment.as_str())));
     }
     if let Some(plugin) = &filter.plugin {
         conditions.push(format!("r.plugin_code = {}", literal(plugin.as_str())));
@@ -254,11 +245,7 @@ fn conditions(filter: &Filter, executions_max: u32) -> Vec<String> {
     if let Some(direction) = filter.direction {
         conditions.push(format!("r.direction = {}", literal(direction.as_str())));
     }
-    conditions.extend(
-        filter
-            .standing
-            .map(|standing| has_standing(standing, executions_max)),
-    );
+    conditions.extend(filter.standing.map(|standing| has_standing(standing, executions_max)));
     conditions
 }
 

@@ -83,10 +83,7 @@ pub struct Ledger {
 impl Ledger {
     /// A ledger with these bounds.
     pub fn new(options: LedgerOptions) -> Self {
-        Self {
-            options,
-            sessions: Sessions::default(),
-        }
+        Self { options, sessions: Sessions::default() }
     }
 
     /// The bounds.

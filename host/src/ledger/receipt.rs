@@ -31,24 +31,15 @@ impl StepIdentity {
     /// The fields in which the two differ, in the order they are recorded.
     pub fn differences(&self, other: &Self) -> Vec<IdentityField> {
         [
-            (
-                IdentityField::Environment,
-                self.environment != other.environment,
-            ),
-            (
-                IdentityField::PluginCode,
-                self.release.code != other.release.code,
-            ),
+            (IdentityField::Environment, self.environment != other.environment),
+            (IdentityField::PluginCode, self.release.code != other.release.code),
             // Compared as written: `1.0.0+a` and `1.0.0+b` are different releases.
             (
                 IdentityField::PluginVersion,
                 self.release.version.to_string() != other.release.version.to_string(),
             ),
             (IdentityField::Direction, self.direction != other.direction),
-            (
-                IdentityField::ContentHash,
-                self.content_hash != other.content_hash,
-            ),
+            (IdentityField::ContentHash, self.content_hash != other.content_hash),
         ]
         .into_iter()
         .filter_map(|(field, differs)| differs.then_some(field))

@@ -29,10 +29,7 @@ pub fn without_literals(message: &str) -> String {
     };
     let words: Vec<&str> = quoted.split_whitespace().map(shown_or_cut).collect();
     let line = words.join(" ");
-    line.chars()
-        .filter(|c| !c.is_control())
-        .take(ERROR_TEXT_CHARS_MAX)
-        .collect()
+    line.chars().filter(|c| !c.is_control()).take(ERROR_TEXT_CHARS_MAX).collect()
 }
 
 /// A word, unless it looks like a value: digits in it, or longer than words are.
@@ -44,13 +41,7 @@ fn shown_or_cut(word: &str) -> &str {
 /// A code of an error, reduced to `a-z 0-9 -` and its bound.
 pub(super) fn bounded_code(code: &str) -> String {
     code.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_lowercase()
-            } else {
-                '-'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
         .take(ERROR_CODE_CHARS_MAX)
         .collect()
 }
@@ -62,14 +53,8 @@ mod tests {
     #[test]
     fn nothing_quoted_survives() {
         for (message, expected) in [
-            (
-                "Duplicate entry 'canary' for key 'users.email'",
-                "Duplicate entry …",
-            ),
-            (
-                "Duplicate entry 'it's canary' for key 'x'",
-                "Duplicate entry …",
-            ),
+            ("Duplicate entry 'canary' for key 'users.email'", "Duplicate entry …"),
+            ("Duplicate entry 'it's canary' for key 'x'", "Duplicate entry …"),
             (
                 "You have an error in your SQL syntax; check the manual near 'INSERT canary' at line 1",
                 "You have an error in your SQL syntax; check the manual near … at line …",
@@ -78,10 +63,7 @@ mod tests {
                 "INSERT command denied to user 'canary'@'10.0.0.1' for table `c`.`t`",
                 "INSERT command denied to user …",
             ),
-            (
-                "Data too long for column 'canary' at row 1",
-                "Data too long for column … at row …",
-            ),
+            ("Data too long for column 'canary' at row 1", "Data too long for column … at row …"),
             ("near 'canary", "near …"),
             ("valeur «canary» incorrecte", "valeur … incorrecte"),
         ] {
@@ -98,10 +80,7 @@ mod tests {
         );
         assert_eq!(without_literals(&"x".repeat(2000)), "…");
         let long = "word ".repeat(2000);
-        assert_eq!(
-            without_literals(&long).chars().count(),
-            ERROR_TEXT_CHARS_MAX
-        );
+        assert_eq!(without_literals(&long).chars().count(), ERROR_TEXT_CHARS_MAX);
     }
 
     #[test]

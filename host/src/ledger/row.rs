@@ -76,9 +76,7 @@ pub(super) fn selection(alias: &str) -> String {
         "last_error",
     ];
     const TIMES: &[&str] = &["lease_deadline", "created_at", "updated_at", "completed_at"];
-    let plain = PLAIN
-        .iter()
-        .map(|column| format!("{alias}.{column} AS {column}"));
+    let plain = PLAIN.iter().map(|column| format!("{alias}.{column} AS {column}"));
     let times = TIMES.iter().map(|column| {
         format!("DATE_FORMAT({alias}.{column}, '%Y-%m-%dT%H:%i:%s.%fZ') AS {column}")
     });
@@ -112,11 +110,7 @@ impl LedgerRow {
         let Some(id) = columns.value("id")? else {
             return Ok(None);
         };
-        let lease = if columns.flag("lease_over")? {
-            LeaseTime::Over
-        } else {
-            LeaseTime::Open
-        };
+        let lease = if columns.flag("lease_over")? { LeaseTime::Over } else { LeaseTime::Open };
         let left: i64 = columns.required("lease_left")?;
         let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
         let longest = Duration::from_secs(LEASE_SECONDS_MAX);
@@ -125,11 +119,9 @@ impl LedgerRow {
             columns.text("session_marker")?,
             columns.text("server_id")?,
         ) {
-            (Some(session_id), Some(marker), Some(server)) => Some(Holder {
-                session_id,
-                marker,
-                server,
-            }),
+            (Some(session_id), Some(marker), Some(server)) => {
+                Some(Holder { session_id, marker, server })
+            }
             _ => None,
         };
         let marked_session: Option<u64> = columns.value("marked_session")?;
@@ -155,11 +147,7 @@ impl LedgerRow {
             Some(holder) => holder.server == mine.server,
             None => false,
         };
-        if present {
-            Previous::Present
-        } else {
-            Previous::Gone
-        }
+        if present { Previous::Present } else { Previous::Gone }
     }
 
     /// The count against the bound.
@@ -201,9 +189,7 @@ fn receipt(columns: &Columns, id: u64) -> Result<Receipt, LedgerFault> {
         Some(text) => {
             let expected = ExternalReceipt::sql(&identity.environment, &key);
             if expected.as_str() != text {
-                return Err(LedgerFault::Unreadable {
-                    column: "external_receipt",
-                });
+                return Err(LedgerFault::Unreadable { column: "external_receipt" });
             }
             Some(expected)
         }

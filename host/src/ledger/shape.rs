@@ -112,23 +112,14 @@ impl fmt::Display for ShapeProblem {
             Self::Missing => write!(f, "the table `{TABLE}` is missing"),
             Self::VersionMissing => write!(f, "`{TABLE}` carries no schema version in its comment"),
             Self::Newer { version } => {
-                write!(
-                    f,
-                    "the ledger has schema version {version}, this is {SCHEMA_VERSION}"
-                )
+                write!(f, "the ledger has schema version {version}, this is {SCHEMA_VERSION}")
             }
             Self::Older { version } => {
-                write!(
-                    f,
-                    "the ledger has schema version {version}, {SCHEMA_VERSION} is needed"
-                )
+                write!(f, "the ledger has schema version {version}, {SCHEMA_VERSION} is needed")
             }
             Self::Engine { engine } => write!(f, "the ledger's engine is `{engine}`, not `InnoDB`"),
             Self::UniqueKeyLost => {
-                write!(
-                    f,
-                    "the unique key `{UNIQUE_KEY}` on `step_idempotency_key` is lost"
-                )
+                write!(f, "the unique key `{UNIQUE_KEY}` on `step_idempotency_key` is lost")
             }
             Self::ForeignUniqueKey { name } => {
                 write!(f, "the unique key `{name}` does not belong to the ledger")
@@ -137,30 +128,17 @@ impl fmt::Display for ShapeProblem {
             Self::ColumnType { column, found } => {
                 write!(f, "the column `{column}` has the type `{found}`")
             }
-            Self::ColumnNarrow {
-                column,
-                found,
-                needed,
-            } => {
-                write!(
-                    f,
-                    "the column `{column}` is {found} wide, {needed} is needed"
-                )
+            Self::ColumnNarrow { column, found, needed } => {
+                write!(f, "the column `{column}` is {found} wide, {needed} is needed")
             }
             Self::ColumnCollation { column, found } => {
                 write!(f, "the column `{column}` is compared by `{found}`")
             }
             Self::ColumnNullability { column } => {
-                write!(
-                    f,
-                    "the column `{column}` takes NULL where it must not, or the reverse"
-                )
+                write!(f, "the column `{column}` takes NULL where it must not, or the reverse")
             }
             Self::ColumnForeign { column } => {
-                write!(
-                    f,
-                    "the column `{column}` does not belong to the ledger and has no default"
-                )
+                write!(f, "the column `{column}` does not belong to the ledger and has no default")
             }
         }
     }
@@ -178,11 +156,7 @@ pub enum ShapeError {
 }
 
 fn listed(problems: &[ShapeProblem]) -> String {
-    problems
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl ShapeError {
@@ -210,10 +184,7 @@ impl ShapeError {
                 Self::Unfit(_) => "",
             };
         };
-        if problems
-            .iter()
-            .any(|problem| matches!(problem, ShapeProblem::Newer { .. }))
-        {
+        if problems.iter().any(|problem| matches!(problem, ShapeProblem::Newer { .. })) {
             "upgrade tollgate on this machine: another one already writes a newer ledger"
         } else if problems.contains(&ShapeProblem::Missing) {
             "run `tollgate init target` against the target catalog"
@@ -279,11 +250,7 @@ pub(super) async fn check(
     bound: Duration,
 ) -> Result<(), ShapeError> {
     let problems = problems(connection, bound).await?;
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(ShapeError::Unfit(problems))
-    }
+    if problems.is_empty() { Ok(()) } else { Err(ShapeError::Unfit(problems)) }
 }
 
 async fn problems(
@@ -310,12 +277,8 @@ async fn problems(
     if !engine.eq_ignore_ascii_case("InnoDB") {
         problems.push(ShapeProblem::Engine { engine });
     }
-    problems.extend(column_problems(
-        &sql::rows(connection, bound, &column_query()).await?,
-    )?);
-    problems.extend(key_problems(
-        &sql::rows(connection, bound, &key_query()).await?,
-    )?);
+    problems.extend(column_problems(&sql::rows(connection, bound, &column_query()).await?)?);
+    problems.extend(key_problems(&sql::rows(connection, bound, &key_query()).await?)?);
     Ok(problems)
 }
 
@@ -357,12 +320,7 @@ fn version(comment: &str) -> Option<u32> {
 fn column_problems(found: &[Columns]) -> Result<Vec<ShapeProblem>, LedgerFault> {
     let mut by_name = BTreeMap::new();
     for columns in found {
-        by_name.insert(
-            columns
-                .required::<String>("column_name")?
-                .to_ascii_lowercase(),
-            columns,
-        );
+        by_name.insert(columns.required::<String>("column_name")?.to_ascii_lowercase(), columns);
     }
     let mut problems = Vec::new();
     for (name, kind, takes_null) in COLUMNS {
@@ -388,18 +346,10 @@ fn column_problems(found: &[Columns]) -> Result<Vec<ShapeProblem>, LedgerFault> 
 impl Kind {
     fn problem(&self, name: &str, found: &Columns) -> Result<Option<ShapeProblem>, LedgerFault> {
         let column = name.to_owned();
-        let shown = found
-            .text("column_type")?
-            .unwrap_or_default()
-            .to_ascii_lowercase();
+        let shown = found.text("column_type")?.unwrap_or_default().to_ascii_lowercase();
         let (base, width, needed, collation) = match self {
             Self::Name(needed) => ("varchar", found.value("width")?, *needed, Some("ascii_bin")),
-            Self::Text(needed) => (
-                "varchar",
-                found.value("width")?,
-                *needed,
-                Some("utf8mb4_bin"),
-            ),
+            Self::Text(needed) => ("varchar", found.value("width")?, *needed, Some("utf8mb4_bin")),
             Self::Time => ("datetime", found.value("time_precision")?, 6, None),
             Self::Big => ("bigint", None, 0, None),
             Self::Count => ("int", None, 0, None),
@@ -408,18 +358,11 @@ impl Kind {
         let is_base =
             shown.starts_with(base) || (matches!(self, Self::Count) && shown.starts_with("bigint"));
         if !is_base || unsigned != shown.contains("unsigned") {
-            return Ok(Some(ShapeProblem::ColumnType {
-                column,
-                found: shown,
-            }));
+            return Ok(Some(ShapeProblem::ColumnType { column, found: shown }));
         }
         let width: u64 = width.unwrap_or(0);
         if width < needed {
-            return Ok(Some(ShapeProblem::ColumnNarrow {
-                column,
-                found: width,
-                needed,
-            }));
+            return Ok(Some(ShapeProblem::ColumnNarrow { column, found: width, needed }));
         }
         let compared_by = found.text("collation_name")?;
         if compared_by.as_deref() != collation {
@@ -442,10 +385,7 @@ fn key_problems(found: &[Columns]) -> Result<Vec<ShapeProblem>, LedgerFault> {
         problems.push(ShapeProblem::UniqueKeyLost);
     }
     keys.remove("PRIMARY");
-    problems.extend(
-        keys.into_keys()
-            .map(|name| ShapeProblem::ForeignUniqueKey { name }),
-    );
+    problems.extend(keys.into_keys().map(|name| ShapeProblem::ForeignUniqueKey { name }));
     Ok(problems)
 }
 
@@ -475,12 +415,7 @@ mod tests {
 
     #[test]
     fn a_comment_without_a_version_has_none() {
-        for comment in [
-            "",
-            "schema version",
-            "schema version x",
-            "schema version 1 or so",
-        ] {
+        for comment in ["", "schema version", "schema version x", "schema version 1 or so"] {
             assert_eq!(version(comment), None, "{comment}");
         }
     }

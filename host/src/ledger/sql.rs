@@ -40,10 +40,7 @@ pub(super) fn literal_or_null(text: Option<&str>) -> String {
 
 /// Now plus the duration, on the database's clock.
 pub(super) fn deadline_in(lease: Duration) -> String {
-    format!(
-        "UTC_TIMESTAMP(6) + INTERVAL {} MICROSECOND",
-        lease.as_micros()
-    )
+    format!("UTC_TIMESTAMP(6) + INTERVAL {} MICROSECOND", lease.as_micros())
 }
 
 /// Runs a statement within the bound and gives the number of rows it changed.
@@ -81,9 +78,7 @@ pub(super) async fn row(
     query: &str,
 ) -> Result<Columns, LedgerFault> {
     let mut rows = rows(connection, bound, query).await?;
-    rows.pop().ok_or(LedgerFault::Unreadable {
-        column: "a row that must be there",
-    })
+    rows.pop().ok_or(LedgerFault::Unreadable { column: "a row that must be there" })
 }
 
 async fn bounded<T>(
@@ -104,9 +99,9 @@ impl Columns {
     pub(super) fn text(&self, column: &'static str) -> Result<Option<String>, LedgerFault> {
         match self.0.get_opt::<Value, _>(column) {
             Some(Ok(Value::NULL)) => Ok(None),
-            Some(Ok(Value::Bytes(bytes))) => String::from_utf8(bytes)
-                .map(Some)
-                .map_err(|_| LedgerFault::Unreadable { column }),
+            Some(Ok(Value::Bytes(bytes))) => {
+                String::from_utf8(bytes).map(Some).map_err(|_| LedgerFault::Unreadable { column })
+            }
             Some(Ok(Value::Int(number))) => Ok(Some(number.to_string())),
             Some(Ok(Value::UInt(number))) => Ok(Some(number.to_string())),
             _ => Err(LedgerFault::Unreadable { column }),
@@ -128,8 +123,7 @@ impl Columns {
         &self,
         column: &'static str,
     ) -> Result<T, LedgerFault> {
-        self.value(column)?
-            .ok_or(LedgerFault::Unreadable { column })
+        self.value(column)?.ok_or(LedgerFault::Unreadable { column })
     }
 
     /// The column as a truth value; NULL is false.
@@ -150,26 +144,13 @@ mod tests {
 
     #[test]
     fn no_text_ends_its_literal() {
-        for text in [
-            "'",
-            "\\",
-            "a\\' OR 1=1 -- ",
-            "\0",
-            "é",
-            "\u{bf27}",
-            "\n",
-            "\"",
-            "`",
-        ] {
+        for text in ["'", "\\", "a\\' OR 1=1 -- ", "\0", "é", "\u{bf27}", "\n", "\"", "`"] {
             let literal = literal(text);
             let hex = literal
                 .strip_prefix("CONVERT(0x")
                 .and_then(|rest| rest.strip_suffix(" USING utf8mb4)"))
                 .unwrap();
-            assert!(
-                hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
-                "{literal}"
-            );
+            assert!(hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{literal}");
         }
     }
 }

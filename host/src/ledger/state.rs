@@ -232,17 +232,11 @@ pub struct Transition {
 }
 
 const fn stay(answer: Answer) -> Transition {
-    Transition {
-        write: None,
-        answer,
-    }
+    Transition { write: None, answer }
 }
 
 const fn write(write: Write, answer: Answer) -> Transition {
-    Transition {
-        write: Some(write),
-        answer,
-    }
+    Transition { write: Some(write), answer }
 }
 
 /// What to do about an event in a state.
@@ -264,63 +258,28 @@ pub const fn transition(state: State, event: Event) -> Transition {
 const fn claim(state: State, fit: Fit) -> Transition {
     match (state, fit) {
         (State::Absent { .. }, Fit::OppositeRunning) => stay(Answer::BusyOpposite),
-        (
-            State::Absent {
-                previous: Previous::Gone,
-            },
-            _,
-        ) => write(Write::Insert, Answer::Granted),
-        (
-            State::Absent {
-                previous: Previous::Present,
-            },
-            _,
-        ) => write(Write::InsertWaiting, Answer::ClearPrevious),
+        (State::Absent { previous: Previous::Gone }, _) => write(Write::Insert, Answer::Granted),
+        (State::Absent { previous: Previous::Present }, _) => {
+            write(Write::InsertWaiting, Answer::ClearPrevious)
+        }
         (_, Fit::OtherIdentity) => stay(Answer::IdentityMismatch),
         (State::Succeeded { .. }, _) => stay(Answer::AlreadySucceeded),
-        (
-            State::Turned {
-                compensation: Compensation::Running,
-                ..
-            },
-            _,
-        ) => stay(Answer::BusyOpposite),
+        (State::Turned { compensation: Compensation::Running, .. }, _) => {
+            stay(Answer::BusyOpposite)
+        }
         (State::Turned { .. }, _) => stay(Answer::Superseded),
-        (
-            State::Running {
-                whose: Whose::Other,
-                lease: LeaseTime::Open,
-                ..
-            },
-            _,
-        ) => stay(Answer::Busy),
+        (State::Running { whose: Whose::Other, lease: LeaseTime::Open, .. }, _) => {
+            stay(Answer::Busy)
+        }
         (_, Fit::OtherPin) => stay(Answer::PinRefused),
-        (
-            State::Running {
-                whose: Whose::Mine, ..
-            },
-            _,
-        ) => stay(Answer::Granted),
-        (
-            State::Running {
-                whose: Whose::MineWaiting,
-                previous,
-                ..
-            },
-            _,
-        ) => match previous {
+        (State::Running { whose: Whose::Mine, .. }, _) => stay(Answer::Granted),
+        (State::Running { whose: Whose::MineWaiting, previous, .. }, _) => match previous {
             Previous::Gone => write(Write::Adopt, Answer::Granted),
             Previous::Present => stay(Answer::ClearPrevious),
         },
         (
-            State::Running {
-                executions: Executions::AtBound,
-                ..
-            }
-            | State::Failed {
-                executions: Executions::AtBound,
-                ..
-            },
+            State::Running { executions: Executions::AtBound, .. }
+            | State::Failed { executions: Executions::AtBound, .. },
             _,
         ) => stay(Answer::NeedsAttention),
         (_, Fit::OppositeRunning) => stay(Answer::BusyOpposite),
@@ -335,37 +294,25 @@ const fn claim(state: State, fit: Fit) -> Transition {
 
 const fn previous_gone(state: State) -> Transition {
     match state {
-        State::Running {
-            whose: Whose::MineWaiting,
-            ..
-        } => write(Write::Adopt, Answer::Granted),
-        State::Running {
-            whose: Whose::Mine, ..
-        } => stay(Answer::Granted),
+        State::Running { whose: Whose::MineWaiting, .. } => write(Write::Adopt, Answer::Granted),
+        State::Running { whose: Whose::Mine, .. } => stay(Answer::Granted),
         _ => stay(lost(state)),
     }
 }
 
 const fn previous_remains(state: State) -> Transition {
     match state {
-        State::Running {
-            whose: Whose::MineWaiting,
-            ..
-        } => write(Write::GiveBack, Answer::BusyPrevious),
-        State::Running {
-            whose: Whose::Mine, ..
-        } => stay(Answer::Granted),
+        State::Running { whose: Whose::MineWaiting, .. } => {
+            write(Write::GiveBack, Answer::BusyPrevious)
+        }
+        State::Running { whose: Whose::Mine, .. } => stay(Answer::Granted),
         _ => stay(lost(state)),
     }
 }
 
 const fn check(state: State) -> Transition {
     match state {
-        State::Running {
-            whose: Whose::Mine,
-            lease,
-            ..
-        } => match lease {
+        State::Running { whose: Whose::Mine, lease, .. } => match lease {
             LeaseTime::Open => stay(Answer::Held),
             LeaseTime::Over => stay(Answer::LeaseOver),
         },
@@ -376,10 +323,9 @@ const fn check(state: State) -> Transition {
 const fn renew(state: State) -> Transition {
     match state {
         // While nobody took the row over, a late renewal is as good as an early one.
-        State::Running {
-            whose: Whose::Mine | Whose::MineWaiting,
-            ..
-        } => write(Write::Extend, Answer::Extended),
+        State::Running { whose: Whose::Mine | Whose::MineWaiting, .. } => {
+            write(Write::Extend, Answer::Extended)
+        }
         _ => stay(lost(state)),
     }
 }
@@ -387,19 +333,16 @@ const fn renew(state: State) -> Transition {
 const fn complete(state: State) -> Transition {
     match state {
         // The token decides, not the clock: the row is locked and nobody else has it.
-        State::Running {
-            whose: Whose::Mine, ..
-        } => write(Write::Complete, Answer::Completed),
+        State::Running { whose: Whose::Mine, .. } => write(Write::Complete, Answer::Completed),
         _ => stay(lost(state)),
     }
 }
 
 const fn fail(state: State) -> Transition {
     match state {
-        State::Running {
-            whose: Whose::Mine | Whose::MineWaiting,
-            ..
-        } => write(Write::RecordFailure, Answer::FailureRecorded),
+        State::Running { whose: Whose::Mine | Whose::MineWaiting, .. } => {
+            write(Write::RecordFailure, Answer::FailureRecorded)
+        }
         State::Failed { by_me: true, .. } => stay(Answer::FailureRecorded),
         _ => stay(lost(state)),
     }
@@ -407,10 +350,7 @@ const fn fail(state: State) -> Transition {
 
 const fn inspect(state: State) -> Transition {
     match state {
-        State::Running {
-            whose: Whose::Mine | Whose::MineWaiting,
-            ..
-        } => stay(Answer::StillMine),
+        State::Running { whose: Whose::Mine | Whose::MineWaiting, .. } => stay(Answer::StillMine),
         State::Failed { by_me: true, .. } => stay(Answer::FailureRecorded),
         _ => stay(lost(state)),
     }
@@ -433,19 +373,11 @@ const fn turn(state: State, fit: Fit) -> Transition {
             stay(Answer::IdentityMismatch)
         }
         (State::Turned { by_me: true, .. }, _) => stay(Answer::Turned),
+        (State::Running { lease: LeaseTime::Open, .. }, _) | (_, Fit::OppositeRunning) => {
+            stay(Answer::BusyOpposite)
+        }
         (
-            State::Running {
-                lease: LeaseTime::Open,
-                ..
-            },
-            _,
-        )
-        | (_, Fit::OppositeRunning) => stay(Answer::BusyOpposite),
-        (
-            State::Running {
-                lease: LeaseTime::Over,
-                ..
-            }
+            State::Running { lease: LeaseTime::Over, .. }
             | State::Failed { .. }
             | State::Succeeded { .. },
             Fit::Same | Fit::OtherPin,
@@ -482,29 +414,15 @@ pub const fn after(state: State, write: Write, executions: Executions) -> State 
             previous,
             executions,
         },
-        Write::GiveBack | Write::EndLease => State::Running {
-            whose: whose_of(state),
-            lease: LeaseTime::Over,
-            previous,
-            executions,
-        },
-        Write::Extend => State::Running {
-            whose: whose_of(state),
-            lease: LeaseTime::Open,
-            previous,
-            executions,
-        },
+        Write::GiveBack | Write::EndLease => {
+            State::Running { whose: whose_of(state), lease: LeaseTime::Over, previous, executions }
+        }
+        Write::Extend => {
+            State::Running { whose: whose_of(state), lease: LeaseTime::Open, previous, executions }
+        }
         Write::Complete => State::Succeeded { by_me: true },
-        Write::RecordFailure => State::Failed {
-            by_me: true,
-            previous,
-            executions,
-        },
-        Write::Turn => State::Turned {
-            compensation: Compensation::Running,
-            by_me: true,
-            previous,
-        },
+        Write::RecordFailure => State::Failed { by_me: true, previous, executions },
+        Write::Turn => State::Turned { compensation: Compensation::Running, by_me: true, previous },
         Write::TurnAbsent => State::Turned {
             compensation: Compensation::Succeeded,
             by_me: true,
@@ -539,50 +457,27 @@ mod tests {
 
     const PREVIOUS: [Previous; 2] = [Previous::Gone, Previous::Present];
     const EXECUTIONS: [Executions; 2] = [Executions::BelowBound, Executions::AtBound];
-    const FITS: [Fit; 4] = [
-        Fit::Same,
-        Fit::OtherIdentity,
-        Fit::OtherPin,
-        Fit::OppositeRunning,
-    ];
+    const FITS: [Fit; 4] = [Fit::Same, Fit::OtherIdentity, Fit::OtherPin, Fit::OppositeRunning];
 
     fn states() -> Vec<State> {
-        let mut states = vec![
-            State::Succeeded { by_me: true },
-            State::Succeeded { by_me: false },
-        ];
+        let mut states = vec![State::Succeeded { by_me: true }, State::Succeeded { by_me: false }];
         for previous in PREVIOUS {
             states.push(State::Absent { previous });
             for executions in EXECUTIONS {
                 for by_me in [true, false] {
-                    states.push(State::Failed {
-                        by_me,
-                        previous,
-                        executions,
-                    });
+                    states.push(State::Failed { by_me, previous, executions });
                 }
                 for whose in [Whose::Other, Whose::MineWaiting, Whose::Mine] {
                     for lease in [LeaseTime::Open, LeaseTime::Over] {
-                        states.push(State::Running {
-                            whose,
-                            lease,
-                            previous,
-                            executions,
-                        });
+                        states.push(State::Running { whose, lease, previous, executions });
                     }
                 }
             }
-            for compensation in [
-                Compensation::Running,
-                Compensation::Failed,
-                Compensation::Succeeded,
-            ] {
+            for compensation in
+                [Compensation::Running, Compensation::Failed, Compensation::Succeeded]
+            {
                 for by_me in [true, false] {
-                    states.push(State::Turned {
-                        compensation,
-                        by_me,
-                        previous,
-                    });
+                    states.push(State::Turned { compensation, by_me, previous });
                 }
             }
         }
@@ -608,9 +503,7 @@ mod tests {
 
     fn pairs() -> impl Iterator<Item = (State, Event, Transition)> {
         states().into_iter().flat_map(|state| {
-            events()
-                .into_iter()
-                .map(move |event| (state, event, transition(state, event)))
+            events().into_iter().map(move |event| (state, event, transition(state, event)))
         })
     }
 
@@ -641,12 +534,7 @@ mod tests {
         let table = table();
         let reviewed = include_str!("state_table.txt");
         for (line, (now, before)) in table.lines().zip(reviewed.lines()).enumerate() {
-            assert_eq!(
-                now,
-                before,
-                "line {} of host/src/ledger/state_table.txt",
-                line + 1
-            );
+            assert_eq!(now, before, "line {} of host/src/ledger/state_table.txt", line + 1);
         }
         assert_eq!(table.lines().count(), reviewed.lines().count());
     }
@@ -656,10 +544,7 @@ mod tests {
         for (state, event, transition) in pairs() {
             if matches!(state, State::Succeeded { .. }) {
                 // A compensation bars the step; it does not undo its receipt.
-                assert!(
-                    matches!(transition.write, None | Some(Write::Turn)),
-                    "{event:?}"
-                );
+                assert!(matches!(transition.write, None | Some(Write::Turn)), "{event:?}");
             }
         }
     }
@@ -667,17 +552,9 @@ mod tests {
     #[test]
     fn an_open_lease_is_touched_by_its_holder_or_an_operator_only() {
         for (state, event, transition) in pairs() {
-            if let State::Running {
-                whose: Whose::Other,
-                lease: LeaseTime::Open,
-                ..
-            } = state
-            {
+            if let State::Running { whose: Whose::Other, lease: LeaseTime::Open, .. } = state {
                 let by_operator = event == Event::Release;
-                assert!(
-                    by_operator || transition.write.is_none(),
-                    "{state:?} {event:?}"
-                );
+                assert!(by_operator || transition.write.is_none(), "{state:?} {event:?}");
             }
         }
     }
@@ -686,19 +563,10 @@ mod tests {
     fn nothing_runs_while_an_earlier_session_may() {
         for (state, event, Transition { write, answer }) in pairs() {
             let unknown = event != Event::PreviousGone && previous_of(state) == Previous::Present;
-            let held = matches!(
-                state,
-                State::Running {
-                    whose: Whose::Mine,
-                    ..
-                }
-            );
+            let held = matches!(state, State::Running { whose: Whose::Mine, .. });
             if answer == Answer::Granted && !held {
                 assert!(!unknown, "{state:?} {event:?}");
-                assert!(
-                    write.is_some(),
-                    "{state:?} {event:?} was granted without a write"
-                );
+                assert!(write.is_some(), "{state:?} {event:?} was granted without a write");
             }
         }
     }
@@ -706,13 +574,8 @@ mod tests {
     #[test]
     fn only_the_token_completes_fails_or_prolongs() {
         for (state, event, Transition { write, .. }) in pairs() {
-            let mine = matches!(
-                state,
-                State::Running {
-                    whose: Whose::Mine | Whose::MineWaiting,
-                    ..
-                }
-            );
+            let mine =
+                matches!(state, State::Running { whose: Whose::Mine | Whose::MineWaiting, .. });
             if let Some(Write::Complete | Write::RecordFailure | Write::Extend | Write::Adopt) =
                 write
             {
@@ -753,30 +616,18 @@ mod tests {
             match answer {
                 Answer::Granted => {
                     assert_eq!(transition(next, Event::Check).answer, Answer::Held);
-                    assert_eq!(
-                        transition(next, Event::Complete).write,
-                        Some(Write::Complete)
-                    );
+                    assert_eq!(transition(next, Event::Complete).write, Some(Write::Complete));
                 }
                 Answer::ClearPrevious => {
                     assert_eq!(transition(next, Event::Check).answer, Answer::LeaseLost);
                     assert_eq!(transition(next, Event::Complete).write, None);
-                    assert_eq!(
-                        transition(next, Event::PreviousGone).answer,
-                        Answer::Granted
-                    );
+                    assert_eq!(transition(next, Event::PreviousGone).answer, Answer::Granted);
                 }
                 Answer::Completed => {
-                    assert_eq!(
-                        transition(next, Event::Inspect).answer,
-                        Answer::CompletedByMe
-                    );
+                    assert_eq!(transition(next, Event::Inspect).answer, Answer::CompletedByMe);
                 }
                 Answer::FailureRecorded => {
-                    assert_eq!(
-                        transition(next, Event::Fail).answer,
-                        Answer::FailureRecorded
-                    );
+                    assert_eq!(transition(next, Event::Fail).answer, Answer::FailureRecorded);
                 }
                 Answer::Turned => {
                     let again = transition(next, Event::Turn(Fit::Same));

@@ -89,10 +89,7 @@ impl fmt::Display for Remains {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Leaving { session, state } => {
-                write!(
-                    f,
-                    "session {session} was killed and is not gone yet (`{state}`)"
-                )
+                write!(f, "session {session} was killed and is not gone yet (`{state}`)")
             }
             Self::KillRefused { session } => {
                 write!(f, "the server refused to kill session {session}")
@@ -157,10 +154,7 @@ async fn present(
     bound: Duration,
 ) -> Result<Option<u64>, LedgerFault> {
     if holder.holds_lock() {
-        let query = format!(
-            "SELECT IS_USED_LOCK({}) AS session",
-            literal(&holder.marker)
-        );
+        let query = format!("SELECT IS_USED_LOCK({}) AS session", literal(&holder.marker));
         return sql::row(connection, bound, &query).await?.value("session");
     }
     let here = connection.server().incarnation() == holder.server;
@@ -188,10 +182,7 @@ async fn look(
     let Some(found) = bounded(bound, connection.live_session(session)).await? else {
         return Ok(None);
     };
-    let named = found
-        .statement
-        .as_deref()
-        .is_some_and(|text| text.contains(&holder.marker));
+    let named = found.statement.as_deref().is_some_and(|text| text.contains(&holder.marker));
     let state = match &found.state {
         Some(state) => format!("{}: {state}", found.command),
         None => found.command.clone(),
@@ -200,9 +191,7 @@ async fn look(
     Ok(Some(Seen {
         same_account: found.is_own_user,
         // A server that folds names may show them in lowercase.
-        same_catalog: found
-            .catalog
-            .is_some_and(|seen| seen.eq_ignore_ascii_case(catalog)),
+        same_catalog: found.catalog.is_some_and(|seen| seen.eq_ignore_ascii_case(catalog)),
         confirmed: holder.holds_lock() || named,
         state,
     }))

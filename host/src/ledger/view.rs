@@ -45,10 +45,7 @@ impl Claiming<'_> {
     ) -> Result<View, LedgerFault> {
         let bound = self.ledger.options().statement_timeout;
         let mut rows = sql::rows(connection, bound, &self.query()).await?;
-        if rows
-            .first()
-            .is_some_and(|row| matches!(row.flag("autocommit"), Ok(false)))
-        {
+        if rows.first().is_some_and(|row| matches!(row.flag("autocommit"), Ok(false))) {
             leave_transaction(connection, bound).await?;
             rows = sql::rows(connection, bound, &self.query()).await?;
         }
@@ -87,10 +84,8 @@ impl Claiming<'_> {
     /// The first row is the step's, all NULL when there is none; a second one is its counterpart's.
     fn query(&self) -> String {
         let key = literal(self.request.key.as_str());
-        let scalars = format!(
-            "@@autocommit AS autocommit, {} AS opposite",
-            self.opposite_running()
-        );
+        let scalars =
+            format!("@@autocommit AS autocommit, {} AS opposite", self.opposite_running());
         let other = match &self.request.counterpart {
             Some(counterpart) => format!(
                 "FROM {TABLE} c FORCE INDEX ({UNIQUE_KEY}) WHERE c.step_idempotency_key = {}",
@@ -123,19 +118,10 @@ impl Claiming<'_> {
                 counterpart = read;
             }
         }
-        let differs = row
-            .as_ref()
-            .map_or_else(Vec::new, |row| differences(self.request, row));
+        let differs = row.as_ref().map_or_else(Vec::new, |row| differences(self.request, row));
         let fit = self.fit(row.as_ref(), &differs, opposite.as_ref());
         let state = self.state(row.as_ref(), counterpart.as_ref());
-        Ok(View {
-            state,
-            fit,
-            row,
-            counterpart,
-            opposite,
-            differs,
-        })
+        Ok(View { state, fit, row, counterpart, opposite, differs })
     }
 
     fn fit(
@@ -148,9 +134,7 @@ impl Claiming<'_> {
         let pin_holds = row.is_none_or(|row| {
             row.receipt.executor == request.executor
                 && (row.receipt.policy_digest == request.policy_digest
-                    || request
-                        .superseded_policies
-                        .contains(&row.receipt.policy_digest))
+                    || request.superseded_policies.contains(&row.receipt.policy_digest))
         });
         if !differs.is_empty() {
             Fit::OtherIdentity
@@ -178,11 +162,7 @@ impl Claiming<'_> {
         };
         if forward && row.receipt.counterpart.is_some() {
             let compensation = compensation(counterpart);
-            return State::Turned {
-                compensation,
-                by_me: false,
-                previous,
-            };
+            return State::Turned { compensation, by_me: false, previous };
         }
         let executions = row.executions(self.ledger.options().executions_max);
         own_state(row, self.token.as_str(), &self.holder, previous, executions)
@@ -200,23 +180,14 @@ pub(super) fn own_state(
     let by_me = row.token == token;
     match row.receipt.status {
         Status::Succeeded => State::Succeeded { by_me },
-        Status::Failed => State::Failed {
-            by_me,
-            previous,
-            executions,
-        },
+        Status::Failed => State::Failed { by_me, previous, executions },
         Status::Running => {
             let whose = match (by_me, row.holder.as_ref() == Some(session)) {
                 (true, true) => Whose::Mine,
                 (true, false) => Whose::MineWaiting,
                 (false, _) => Whose::Other,
             };
-            State::Running {
-                whose,
-                lease: row.lease,
-                previous,
-                executions,
-            }
+            State::Running { whose, lease: row.lease, previous, executions }
         }
     }
 }

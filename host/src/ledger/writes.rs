@@ -27,10 +27,7 @@ pub(super) fn insert(
         key: &request.key,
         direction: request.identity.direction,
         content_hash: request.identity.content_hash,
-        counterpart: request
-            .counterpart
-            .as_ref()
-            .map(|counterpart| &counterpart.key),
+        counterpart: request.counterpart.as_ref().map(|counterpart| &counterpart.key),
         status: Status::Running,
         lease: request.lease,
         executions: u32::from(holder.is_some()),
@@ -47,10 +44,7 @@ pub(super) fn insert_not_applicable(request: &ClaimRequest, token: &LeaseToken) 
         key: &request.key,
         direction: request.identity.direction,
         content_hash: request.identity.content_hash,
-        counterpart: request
-            .counterpart
-            .as_ref()
-            .map(|counterpart| &counterpart.key),
+        counterpart: request.counterpart.as_ref().map(|counterpart| &counterpart.key),
         status: Status::Succeeded,
         lease: Duration::ZERO,
         executions: 0,
@@ -102,42 +96,24 @@ impl NewRow<'_> {
         };
         let values = [
             ("step_idempotency_key", literal(self.key.as_str())),
-            (
-                "environment_code",
-                literal(request.identity.environment.as_str()),
-            ),
+            ("environment_code", literal(request.identity.environment.as_str())),
             ("plugin_code", literal(release.code.as_str())),
             ("plugin_version", literal(&release.version.to_string())),
             ("direction", literal(self.direction.as_str())),
             ("content_hash", literal(&self.content_hash.to_string())),
-            (
-                "counterpart_key",
-                literal_or_null(self.counterpart.map(StepKey::as_str)),
-            ),
+            ("counterpart_key", literal_or_null(self.counterpart.map(StepKey::as_str))),
             ("executor_code", literal(request.executor.as_str())),
             ("policy_digest", literal(&request.policy_digest.to_string())),
-            (
-                "decision_digest",
-                literal(&request.decision_digest.to_string()),
-            ),
+            ("decision_digest", literal(&request.decision_digest.to_string())),
             ("status", literal(self.status.as_str())),
             ("lease_token", literal(token.as_str())),
             ("lease_deadline", deadline_in(self.lease)),
             ("generation", "1".to_owned()),
             ("execution_count", self.executions.to_string()),
             ("statement_count", request.statement_count.to_string()),
-            (
-                "session_id",
-                number_or_null(holder.map(|holder| holder.session_id)),
-            ),
-            (
-                "session_marker",
-                literal_or_null(holder.map(|holder| holder.marker.as_str())),
-            ),
-            (
-                "server_id",
-                literal_or_null(holder.map(|holder| holder.server.as_str())),
-            ),
+            ("session_id", number_or_null(holder.map(|holder| holder.session_id))),
+            ("session_marker", literal_or_null(holder.map(|holder| holder.marker.as_str()))),
+            ("server_id", literal_or_null(holder.map(|holder| holder.server.as_str()))),
             ("external_receipt", literal_or_null(self.receipt)),
             ("last_error_code", literal_or_null(self.error)),
             ("created_at", "UTC_TIMESTAMP(6)".to_owned()),
@@ -146,11 +122,7 @@ impl NewRow<'_> {
         ];
         let columns: Vec<&str> = values.iter().map(|(column, _)| *column).collect();
         let given: Vec<&str> = values.iter().map(|(_, value)| value.as_str()).collect();
-        format!(
-            "INSERT INTO {TABLE} ({}) VALUES ({})",
-            columns.join(", "),
-            given.join(", ")
-        )
+        format!("INSERT INTO {TABLE} ({}) VALUES ({})", columns.join(", "), given.join(", "))
     }
 }
 
@@ -161,9 +133,7 @@ pub(super) fn take_over(
     token: &LeaseToken,
     holder: Option<&Holder>,
 ) -> String {
-    let session = holder
-        .map(|holder| format!(", {}", starts(holder)))
-        .unwrap_or_default();
+    let session = holder.map(|holder| format!(", {}", starts(holder))).unwrap_or_default();
     // FAILED, or RUNNING and over by the database's clock at the moment of the write.
     format!(
         "UPDATE {TABLE} SET status = 'RUNNING', lease_token = {}, lease_deadline = {}, \
@@ -246,11 +216,8 @@ pub(super) fn fail(
     text: &str,
     settled: bool,
 ) -> String {
-    let session = if settled {
-        "session_id = NULL, session_marker = NULL, server_id = NULL, "
-    } else {
-        ""
-    };
+    let session =
+        if settled { "session_id = NULL, session_marker = NULL, server_id = NULL, " } else { "" };
     format!(
         "UPDATE {TABLE} SET status = 'FAILED', last_error_code = {}, last_error = {}, \
          {session}{TOUCH} {}",

@@ -59,9 +59,7 @@ pub(crate) async fn close(conn: Conn) {
 
 async fn connect(spec: &SessionSpec<'_>, tls: Option<SslOpts>) -> Result<Conn, ServerFailure> {
     let options = options(spec, tls);
-    Conn::new(options)
-        .await
-        .map_err(|error| ServerFailure::of(&error))
+    Conn::new(options).await.map_err(|error| ServerFailure::of(&error))
 }
 
 fn options(spec: &SessionSpec<'_>, tls: Option<SslOpts>) -> Opts {
@@ -97,9 +95,7 @@ async fn tls_options(url: &JdbcUrl) -> Result<Option<SslOpts>, ServerFailure> {
         options = options.with_danger_skip_domain_validation(true);
     }
     if let Some(path) = url.tls().ca_file() {
-        let pem = tokio::fs::read(path)
-            .await
-            .map_err(|_| ServerFailure::CaFile)?;
+        let pem = tokio::fs::read(path).await.map_err(|_| ServerFailure::CaFile)?;
         // The driver takes anything without a PEM section for a DER certificate.
         if !pem.starts_with(b"-----BEGIN") && !contains(&pem, b"-----BEGIN CERTIFICATE-----") {
             return Err(ServerFailure::CaFile);

@@ -42,10 +42,8 @@ pub(super) async fn catalogs_differ(
     control: &mut Conn,
 ) -> Result<(), TargetError> {
     let failed = |error: &mysql_async::Error| TargetError::control(ServerFailure::of(error));
-    let found: Option<Option<String>> = control
-        .query_first("SELECT DATABASE()")
-        .await
-        .map_err(|error| failed(&error))?;
+    let found: Option<Option<String>> =
+        control.query_first("SELECT DATABASE()").await.map_err(|error| failed(&error))?;
     let control_catalog = found.flatten().unwrap_or_default();
     if !control_catalog.eq_ignore_ascii_case(target_catalog) {
         return Ok(());
@@ -63,27 +61,24 @@ async fn share_a_server(
     server: &ServerIdentity,
     control: &mut Conn,
 ) -> Result<bool, TargetError> {
-    let variables = Variables::session(control, IDENTITY_VARIABLES)
-        .await
-        .map_err(TargetError::control)?;
-    let control_server = ServerIdentity::read(control, &variables)
-        .await
-        .map_err(TargetError::control)?;
+    let variables =
+        Variables::session(control, IDENTITY_VARIABLES).await.map_err(TargetError::control)?;
+    let control_server =
+        ServerIdentity::read(control, &variables).await.map_err(TargetError::control)?;
     if control_server.shares_catalogs_with(server) {
         return Ok(true);
     }
     let lock = format!("tollgate-{}", uuid::Uuid::new_v4().simple());
     // Some clusters refuse user locks; then the identities have to do.
-    let taken: Option<Option<u8>> = control
-        .exec_first("SELECT GET_LOCK(?, 0)", (&lock,))
-        .await
-        .unwrap_or_default();
+    let taken: Option<Option<u8>> =
+        control.exec_first("SELECT GET_LOCK(?, 0)", (&lock,)).await.unwrap_or_default();
     if taken.flatten() != Some(1) {
         return Ok(false);
     }
-    let holder: Option<Option<u64>> = target
-        .exec_first("SELECT IS_USED_LOCK(?)", (&lock,))
-        .await
-        .map_err(|error| TargetError::target(ServerFailure::of(&error)))?;
+    let holder: Option<Option<u64>> =
+        target
+            .exec_first("SELECT IS_USED_LOCK(?)", (&lock,))
+            .await
+            .map_err(|error| TargetError::target(ServerFailure::of(&error)))?;
     Ok(holder.flatten().is_some())
 }

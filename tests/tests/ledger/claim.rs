@@ -19,12 +19,7 @@ async fn a_new_step_is_granted_and_recorded() {
         assert_eq!(lease.execution_count(), 1);
         assert_eq!(lease.session_id(), connection.session_id());
         assert_eq!(lease.external_receipt().as_str(), "sql:preview:step-1");
-        let receipt = place
-            .ledger
-            .read(&mut connection, &request.key)
-            .await
-            .unwrap()
-            .unwrap();
+        let receipt = place.ledger.read(&mut connection, &request.key).await.unwrap().unwrap();
         assert_eq!(receipt.identity, request.identity, "{flavour}");
         assert_eq!(receipt.policy_digest, request.policy_digest);
         assert_eq!(receipt.decision_digest, request.decision_digest);
@@ -47,9 +42,7 @@ async fn a_step_that_succeeded_costs_one_round_trip_and_runs_nothing() {
         let asked = wire.asked();
         let claim = place.claim(&mut connection, &request).await;
         assert_eq!(wire.asked() - asked, 1, "{flavour}");
-        let Claim::AlreadySucceeded(receipt, _) = claim else {
-            panic!("{claim:?}")
-        };
+        let Claim::AlreadySucceeded(receipt, _) = claim else { panic!("{claim:?}") };
         assert_eq!(receipt.as_str(), "sql:preview:step-1");
         assert_eq!(place.row(&request).await, before);
     }
@@ -64,9 +57,7 @@ async fn an_open_lease_is_not_stolen() {
         place.granted(&mut holder, &request).await;
         let before = place.row(&request).await;
         let claim = place.claim(&mut other, &request).await;
-        let Claim::Busy(busy) = claim else {
-            panic!("{claim:?}")
-        };
+        let Claim::Busy(busy) = claim else { panic!("{claim:?}") };
         assert_eq!(busy.reason, BusyReason::LeaseHeld, "{flavour}");
         assert!(busy.lease_deadline.is_some());
         assert!(busy.retry_after > Duration::ZERO && busy.retry_after <= LEASE);
@@ -115,9 +106,7 @@ async fn each_field_of_the_identity_is_compared_and_the_row_is_left_alone() {
             ),
         ] {
             let claim = place.claim(&mut connection, &request).await;
-            let Claim::Mismatch { fields, .. } = claim else {
-                panic!("{field}: {claim:?}")
-            };
+            let Claim::Mismatch { fields, .. } = claim else { panic!("{field}: {claim:?}") };
             assert_eq!(fields, [field], "{flavour}");
             assert_eq!(place.row(&recorded).await, before, "{flavour} {field}");
         }
@@ -146,11 +135,7 @@ async fn a_failed_step_runs_again_and_is_counted() {
         let lease = place.granted(&mut connection, &request).await;
         assert_eq!(lease.execution_count(), 2, "{flavour}");
         assert_eq!(place.column(&request, "status").await, "RUNNING");
-        place
-            .ledger
-            .complete(&mut connection, &lease)
-            .await
-            .unwrap();
+        place.ledger.complete(&mut connection, &lease).await.unwrap();
         assert_eq!(place.column(&request, "execution_count").await, "2");
         assert_eq!(place.column(&request, "last_error").await, "NULL");
     }
@@ -166,17 +151,11 @@ async fn another_policy_needs_to_supersede_the_recorded_one() {
         let before = place.row(&request).await;
         request.policy_digest = Digest::of("policy 2");
         let claim = place.claim(&mut connection, &request).await;
-        assert!(
-            matches!(claim, Claim::PinRefused { .. }),
-            "{flavour} {claim:?}"
-        );
+        assert!(matches!(claim, Claim::PinRefused { .. }), "{flavour} {claim:?}");
         let mut other_executor = forward("step-1");
         other_executor.executor = ExecutorCode::dry_run_v1();
         let claim = place.claim(&mut connection, &other_executor).await;
-        assert!(
-            matches!(claim, Claim::PinRefused { .. }),
-            "{flavour} {claim:?}"
-        );
+        assert!(matches!(claim, Claim::PinRefused { .. }), "{flavour} {claim:?}");
         assert_eq!(place.row(&request).await, before);
         request.superseded_policies = vec![Digest::of("policy 0"), Digest::of("policy")];
         place.granted(&mut connection, &request).await;
@@ -188,29 +167,21 @@ async fn another_policy_needs_to_supersede_the_recorded_one() {
 #[tokio::test]
 async fn a_payload_that_fails_again_and_again_needs_attention() {
     for flavour in Flavour::available() {
-        let options = LedgerOptions {
-            executions_max: 2,
-            ..LedgerOptions::default()
-        };
+        let options = LedgerOptions { executions_max: 2, ..LedgerOptions::default() };
         let place = Place::on(flavour).await.with(options);
         let request = forward("step-1");
         place.fail(&request).await;
         place.fail(&request).await;
         let mut connection = place.open().await;
         let claim = place.claim(&mut connection, &request).await;
-        let Claim::NeedsAttention { recorded } = claim else {
-            panic!("{flavour} {claim:?}")
-        };
+        let Claim::NeedsAttention { recorded } = claim else { panic!("{flavour} {claim:?}") };
         assert_eq!(recorded.standing.words(), "needs attention");
         assert_eq!(recorded.last_error_code.as_deref(), Some("server-1062"));
         // An executor that died each time counts the same.
         place.set(&request, "status = 'RUNNING'").await;
         place.expire(&request).await;
         let claim = place.claim(&mut connection, &request).await;
-        assert!(
-            matches!(claim, Claim::NeedsAttention { .. }),
-            "{flavour} {claim:?}"
-        );
+        assert!(matches!(claim, Claim::NeedsAttention { .. }), "{flavour} {claim:?}");
     }
 }
 
@@ -232,21 +203,15 @@ async fn of_two_that_claim_at_once_exactly_one_wins() {
                 }
                 _ => {}
             }
-            let (first, second) = tokio::join!(
-                place.claim(&mut one, &request),
-                place.claim(&mut two, &request)
-            );
+            let (first, second) =
+                tokio::join!(place.claim(&mut one, &request), place.claim(&mut two, &request));
             let granted = [&first, &second]
                 .into_iter()
                 .filter(|claim| matches!(claim, Claim::Granted(_)))
                 .count();
             assert_eq!(granted, 1, "{flavour} round {round}: {first:?} {second:?}");
             let count = place.column(&request, "execution_count").await;
-            assert_eq!(
-                count,
-                if round % 3 == 0 { "1" } else { "2" },
-                "{flavour} {round}"
-            );
+            assert_eq!(count, if round % 3 == 0 { "1" } else { "2" }, "{flavour} {round}");
         }
     }
 }
@@ -257,24 +222,13 @@ async fn a_request_that_no_row_can_hold_is_refused_before_anything_is_asked() {
     let mut connection = place.open().await;
     let mut request = forward("step-1");
     request.lease = Duration::from_secs(3601);
-    let error = place
-        .ledger
-        .claim(&mut connection, &request)
-        .await
-        .unwrap_err();
+    let error = place.ledger.claim(&mut connection, &request).await.unwrap_err();
     assert_eq!(error.code(), "lease-out-of-bounds");
     let mut request = forward("step-1");
     let version = format!("1.0.0+{}", "b".repeat(250));
     request.identity.release.version = version.parse().unwrap();
-    let error = place
-        .ledger
-        .claim(&mut connection, &request)
-        .await
-        .unwrap_err();
-    assert!(matches!(
-        error,
-        ClaimError::PluginVersionTooLong { length: 256 }
-    ));
+    let error = place.ledger.claim(&mut connection, &request).await.unwrap_err();
+    assert!(matches!(error, ClaimError::PluginVersionTooLong { length: 256 }));
     let rows: u64 = place.one(&format!("SELECT COUNT(*) FROM {LEDGER}")).await;
     assert_eq!(rows, 0);
 }
@@ -288,11 +242,7 @@ async fn what_an_earlier_user_of_the_connection_left_open_is_undone() {
         wire.say("INSERT INTO witness VALUES (1)").await;
         let lease = place.granted(&mut connection, &forward("step-1")).await;
         assert_eq!(place.column(&forward("step-1"), "status").await, "RUNNING");
-        place
-            .ledger
-            .complete(&mut connection, &lease)
-            .await
-            .unwrap();
+        place.ledger.complete(&mut connection, &lease).await.unwrap();
         assert_eq!(place.witnesses().await, 0, "{flavour}");
     }
 }
@@ -305,13 +255,7 @@ fn the_ledger_reads_no_wall_clock() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        for word in [
-            "SystemTime",
-            "UNIX_EPOCH",
-            "NOW()",
-            "CURRENT_TIMESTAMP",
-            "SYSDATE",
-        ] {
+        for word in ["SystemTime", "UNIX_EPOCH", "NOW()", "CURRENT_TIMESTAMP", "SYSDATE"] {
             assert!(!text.contains(word), "{word} in {}", path.display());
         }
         files += 1;

@@ -54,16 +54,11 @@ async fn a_step_does_not_run_while_it_is_reversed_nor_afterwards() {
         assert_eq!(opposite(&claim), Some("down"), "{flavour} {claim:?}");
         place.ledger.complete(&mut one, &lease).await.unwrap();
         let claim = place.claim(&mut two, &up).await;
-        let Claim::Superseded { by, recorded } = claim else {
-            panic!("{flavour} {claim:?}")
-        };
+        let Claim::Superseded { by, recorded } = claim else { panic!("{flavour} {claim:?}") };
         assert_eq!(by, Some(key("down")));
         assert_eq!(recorded.status.as_str(), "SUCCEEDED");
         let claim = place.claim(&mut two, &down).await;
-        assert!(
-            matches!(claim, Claim::AlreadySucceeded(..)),
-            "{flavour} {claim:?}"
-        );
+        assert!(matches!(claim, Claim::AlreadySucceeded(..)), "{flavour} {claim:?}");
         place.granted(&mut two, &forward("up-2")).await;
     }
 }
@@ -78,10 +73,7 @@ async fn a_failed_compensation_still_bars_its_step() {
         place.fail(&down).await;
         let mut connection = place.open().await;
         let claim = place.claim(&mut connection, &up).await;
-        assert!(
-            matches!(claim, Claim::Superseded { .. }),
-            "{flavour} {claim:?}"
-        );
+        assert!(matches!(claim, Claim::Superseded { .. }), "{flavour} {claim:?}");
         let lease = place.granted(&mut connection, &down).await;
         assert_eq!(lease.execution_count(), 2);
     }
@@ -96,16 +88,8 @@ async fn a_half_applied_step_is_reversed_and_both_receipts_name_each_other() {
         place.fail(&up).await;
         let mut connection = place.open().await;
         place.granted(&mut connection, &down).await;
-        assert_eq!(
-            place.column(&up, "counterpart_key").await,
-            "down",
-            "{flavour}"
-        );
-        assert_eq!(
-            place.column(&down, "counterpart_key").await,
-            "up",
-            "{flavour}"
-        );
+        assert_eq!(place.column(&up, "counterpart_key").await, "down", "{flavour}");
+        assert_eq!(place.column(&down, "counterpart_key").await, "up", "{flavour}");
     }
 }
 
@@ -125,10 +109,7 @@ async fn what_never_ran_is_not_reversed_and_never_runs_later() {
             assert_eq!(recorded.standing.words(), "not applicable");
         }
         let claim = place.claim(&mut connection, &up).await;
-        assert!(
-            matches!(claim, Claim::Superseded { .. }),
-            "{flavour} {claim:?}"
-        );
+        assert!(matches!(claim, Claim::Superseded { .. }), "{flavour} {claim:?}");
         assert_eq!(place.column(&up, "execution_count").await, "0");
     }
 }
@@ -150,17 +131,9 @@ async fn a_crashed_step_is_fenced_and_its_session_ended_before_it_is_reversed() 
         assert_eq!(place.witnesses().await, 0, "{flavour}");
         assert_eq!(place.column(&up, "status").await, "FAILED");
         let mut second = place.open().await;
-        let error = place
-            .ledger
-            .renew(&mut second, &stale, 1)
-            .await
-            .unwrap_err();
+        let error = place.ledger.renew(&mut second, &stale, 1).await.unwrap_err();
         assert_eq!(error.code(), "lease-lost", "{flavour}");
-        place
-            .ledger
-            .complete(&mut connection, &lease)
-            .await
-            .unwrap();
+        place.ledger.complete(&mut connection, &lease).await.unwrap();
     }
 }
 
@@ -175,22 +148,13 @@ async fn a_compensation_names_the_step_it_reverses_by_its_content() {
         let mut down = compensation("down", &up);
         down.counterpart.as_mut().unwrap().content_hash = Digest::of("another payload");
         let claim = place.claim(&mut connection, &down).await;
-        let Claim::Mismatch { fields, .. } = claim else {
-            panic!("{flavour} {claim:?}")
-        };
+        let Claim::Mismatch { fields, .. } = claim else { panic!("{flavour} {claim:?}") };
         assert_eq!(fields, [IdentityField::Counterpart]);
         assert_eq!(place.row(&up).await, before);
         // A second compensation under another key is not a compensation of this step any more.
-        place
-            .granted(&mut connection, &compensation("down", &up))
-            .await;
-        let claim = place
-            .claim(&mut connection, &compensation("down-2", &up))
-            .await;
-        assert!(
-            matches!(claim, Claim::Mismatch { .. }),
-            "{flavour} {claim:?}"
-        );
+        place.granted(&mut connection, &compensation("down", &up)).await;
+        let claim = place.claim(&mut connection, &compensation("down-2", &up)).await;
+        assert!(matches!(claim, Claim::Mismatch { .. }), "{flavour} {claim:?}");
     }
 }
 
@@ -214,9 +178,7 @@ async fn of_a_step_and_its_compensation_at_once_never_both_run() {
                 place.ledger.claim(&mut two, &down)
             );
             let both = [first.unwrap(), second.unwrap()];
-            let granted = both
-                .each_ref()
-                .map(|claim| matches!(claim, Claim::Granted(_)));
+            let granted = both.each_ref().map(|claim| matches!(claim, Claim::Granted(_)));
             assert_ne!(granted, [true, true], "{flavour} round {round}");
             for (count, granted) in ran.iter_mut().zip(granted) {
                 *count += u32::from(granted);

@@ -51,13 +51,8 @@ impl Place {
             r"SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES ON `plugin\_preview`.*";
         server.create_account(USER, PASSWORD, &[confined]).await;
         let control = r"ALL PRIVILEGES ON `host\_core`.*";
-        server
-            .create_account(CONTROL_USER, PASSWORD, &[control])
-            .await;
-        Self {
-            server,
-            ledger: Ledger::default(),
-        }
+        server.create_account(CONTROL_USER, PASSWORD, &[control]).await;
+        Self { server, ledger: Ledger::default() }
     }
 
     pub(crate) fn with(mut self, options: LedgerOptions) -> Self {
@@ -94,10 +89,7 @@ impl Place {
         .map(|(name, value)| (format!("FACTORY_PLUGIN_{name}"), value.to_owned()))
         .collect();
         let config = Config::from_source(variables).unwrap().sql_target.unwrap();
-        Target::new(&config)
-            .open(&SessionContract::default())
-            .await
-            .unwrap()
+        Target::new(&config).open(&SessionContract::default()).await.unwrap()
     }
 
     pub(crate) async fn claim(
@@ -128,10 +120,7 @@ impl Place {
     pub(crate) async fn fail(&self, request: &ClaimRequest) {
         let mut connection = self.open().await;
         let lease = self.granted(&mut connection, request).await;
-        self.ledger
-            .fail(&mut connection, &lease, &failure())
-            .await
-            .unwrap();
+        self.ledger.fail(&mut connection, &lease, &failure()).await.unwrap();
         connection.close().await;
     }
 
@@ -151,11 +140,7 @@ impl Place {
 
     /// Ends a step's lease.
     pub(crate) async fn expire(&self, request: &ClaimRequest) {
-        self.set(
-            request,
-            "lease_deadline = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND",
-        )
-        .await;
+        self.set(request, "lease_deadline = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND").await;
     }
 
     /// The one row of a query, as root.
@@ -184,8 +169,7 @@ impl Place {
     }
 
     pub(crate) async fn witnesses(&self) -> u64 {
-        self.one("SELECT COUNT(*) FROM plugin_preview.witness")
-            .await
+        self.one("SELECT COUNT(*) FROM plugin_preview.witness").await
     }
 
     /// Whether the server has the session.
@@ -234,10 +218,8 @@ pub(crate) fn compensation(text: &str, of: &ClaimRequest) -> ClaimRequest {
     let mut request = forward(text);
     request.identity.direction = Direction::Compensate;
     request.identity.content_hash = Digest::of("reverse");
-    request.counterpart = Some(Counterpart {
-        key: of.key.clone(),
-        content_hash: of.identity.content_hash,
-    });
+    request.counterpart =
+        Some(Counterpart { key: of.key.clone(), content_hash: of.identity.content_hash });
     request
 }
 

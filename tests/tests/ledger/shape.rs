@@ -10,14 +10,8 @@ async fn a_catalog_without_a_ledger_claims_nothing_and_creates_nothing() {
     for flavour in Flavour::available() {
         let place = Place::without_ledger(flavour).await;
         let mut connection = place.open().await;
-        let error = place
-            .ledger
-            .claim(&mut connection, &forward("step-1"))
-            .await
-            .unwrap_err();
-        let ClaimError::Shape(shape) = &error else {
-            panic!("{error:?}")
-        };
+        let error = place.ledger.claim(&mut connection, &forward("step-1")).await.unwrap_err();
+        let ClaimError::Shape(shape) = &error else { panic!("{error:?}") };
         assert!(shape.is_missing(), "{flavour}");
         assert_eq!(error.code(), "ledger-missing");
         assert!(error.help().contains("tollgate init target"));
@@ -72,10 +66,7 @@ async fn each_loss_of_shape_is_refused_by_name() {
         let place = Place::without_ledger(flavour).await;
         for (change, code) in [
             ("ENGINE=MyISAM", "ledger-engine"),
-            (
-                "DROP KEY uk_factory_plugin_target_receipt_key",
-                "ledger-unique-key-lost",
-            ),
+            ("DROP KEY uk_factory_plugin_target_receipt_key", "ledger-unique-key-lost"),
             (
                 "DROP KEY uk_factory_plugin_target_receipt_key, \
                  ADD KEY uk_factory_plugin_target_receipt_key (step_idempotency_key)",
@@ -86,10 +77,7 @@ async fn each_loss_of_shape_is_refused_by_name() {
                  ADD UNIQUE KEY uk_factory_plugin_target_receipt_key (step_idempotency_key(64))",
                 "ledger-unique-key-lost",
             ),
-            (
-                "ADD UNIQUE KEY extra (content_hash)",
-                "ledger-foreign-unique-key",
-            ),
+            ("ADD UNIQUE KEY extra (content_hash)", "ledger-foreign-unique-key"),
             (
                 "MODIFY step_idempotency_key VARCHAR(128) CHARACTER SET ascii \
                  COLLATE ascii_general_ci NOT NULL",
@@ -104,47 +92,24 @@ async fn each_loss_of_shape_is_refused_by_name() {
                  NOT NULL",
                 "ledger-column-narrow",
             ),
-            (
-                "MODIFY lease_deadline DATETIME NOT NULL",
-                "ledger-column-narrow",
-            ),
+            ("MODIFY lease_deadline DATETIME NOT NULL", "ledger-column-narrow"),
             (
                 "MODIFY last_error VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL",
                 "ledger-column-narrow",
             ),
             ("MODIFY generation INT NOT NULL", "ledger-column-type"),
-            (
-                "MODIFY completed_at TIMESTAMP(6) NULL",
-                "ledger-column-type",
-            ),
-            (
-                "MODIFY completed_at DATETIME(6) NOT NULL",
-                "ledger-column-nullability",
-            ),
+            ("MODIFY completed_at TIMESTAMP(6) NULL", "ledger-column-type"),
+            ("MODIFY completed_at DATETIME(6) NOT NULL", "ledger-column-nullability"),
             ("DROP COLUMN counterpart_key", "ledger-column-missing"),
-            (
-                "ADD COLUMN note VARCHAR(10) NOT NULL",
-                "ledger-column-foreign",
-            ),
+            ("ADD COLUMN note VARCHAR(10) NOT NULL", "ledger-column-foreign"),
             ("COMMENT='a table'", "ledger-version-missing"),
-            (
-                "COMMENT='tollgate receipt ledger, schema version 2'",
-                "ledger-newer",
-            ),
-            (
-                "COMMENT='tollgate receipt ledger, schema version 0'",
-                "ledger-older",
-            ),
+            ("COMMENT='tollgate receipt ledger, schema version 2'", "ledger-newer"),
+            ("COMMENT='tollgate receipt ledger, schema version 0'", "ledger-older"),
         ] {
             let mut connection = place.open().await;
             bootstrap(&mut connection).await.unwrap();
-            place
-                .execute(&format!("ALTER TABLE {LEDGER} {change}"))
-                .await;
-            let error = place
-                .ledger
-                .claim(&mut connection, &forward("step-1"))
-                .await;
+            place.execute(&format!("ALTER TABLE {LEDGER} {change}")).await;
+            let error = place.ledger.claim(&mut connection, &forward("step-1")).await;
             let error = error.expect_err(change);
             assert_eq!(error.code(), code, "{flavour} {change}");
             let error = bootstrap(&mut connection).await.expect_err(change);
@@ -164,9 +129,7 @@ async fn what_does_not_touch_the_receipts_is_not_refused() {
             "ADD KEY by_time (created_at)",
             "MODIFY plugin_version VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL",
         ] {
-            place
-                .execute(&format!("ALTER TABLE {LEDGER} {change}"))
-                .await;
+            place.execute(&format!("ALTER TABLE {LEDGER} {change}")).await;
         }
         let mut connection = place.open().await;
         place.granted(&mut connection, &forward("step-1")).await;
@@ -180,15 +143,9 @@ async fn a_key_lost_under_a_connection_in_use_is_noticed_at_its_next_claim() {
         let mut connection = place.open().await;
         place.granted(&mut connection, &forward("step-1")).await;
         place
-            .execute(&format!(
-                "ALTER TABLE {LEDGER} DROP KEY uk_factory_plugin_target_receipt_key"
-            ))
+            .execute(&format!("ALTER TABLE {LEDGER} DROP KEY uk_factory_plugin_target_receipt_key"))
             .await;
-        let error = place
-            .ledger
-            .claim(&mut connection, &forward("step-2"))
-            .await
-            .unwrap_err();
+        let error = place.ledger.claim(&mut connection, &forward("step-2")).await.unwrap_err();
         assert_eq!(error.code(), "ledger-unique-key-lost", "{flavour}");
         let rows: u64 = place.one(&format!("SELECT COUNT(*) FROM {LEDGER}")).await;
         assert_eq!(rows, 1);
@@ -207,26 +164,15 @@ async fn a_newer_ledger_is_read_and_not_written() {
             ))
             .await;
         let mut connection = place.open().await;
-        let error = place
-            .ledger
-            .claim(&mut connection, &request)
-            .await
-            .unwrap_err();
+        let error = place.ledger.claim(&mut connection, &request).await.unwrap_err();
         assert_eq!(error.code(), "ledger-newer", "{flavour}");
-        let page = place
-            .ledger
-            .list(&mut connection, &Filter::default(), None, 10)
-            .await
-            .unwrap();
+        let page = place.ledger.list(&mut connection, &Filter::default(), None, 10).await.unwrap();
         assert_eq!(page.receipts.len(), 1);
     }
 }
 
 #[test]
 fn the_library_carries_the_script_that_operators_run() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../sql/factory_plugin_sql_target.sql"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../sql/factory_plugin_sql_target.sql");
     assert_eq!(std::fs::read_to_string(path).unwrap(), TARGET_SCRIPT);
 }

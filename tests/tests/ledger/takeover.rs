@@ -15,9 +15,7 @@ const LONG: &str = "INSERT INTO witness SELECT COUNT(*) FROM digit a, digit b, d
                     digit e, digit f, digit g, digit h, digit i, digit j";
 
 async fn with_digits(place: &Place) {
-    place
-        .execute("CREATE TABLE plugin_preview.digit (n INT PRIMARY KEY) ENGINE=InnoDB")
-        .await;
+    place.execute("CREATE TABLE plugin_preview.digit (n INT PRIMARY KEY) ENGINE=InnoDB").await;
     place
         .execute("INSERT INTO plugin_preview.digit VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)")
         .await;
@@ -50,38 +48,18 @@ async fn a_zombies_statement_is_ended_before_its_step_is_taken_over() {
         let session = zombie(&place, &request).await;
         let mut connection = place.open().await;
         let claim = place.claim(&mut connection, &request).await;
-        assert!(
-            matches!(claim, Claim::Busy(_)),
-            "its lease is open: {claim:?}"
-        );
+        assert!(matches!(claim, Claim::Busy(_)), "its lease is open: {claim:?}");
         place.expire(&request).await;
-        let receipt = place
-            .ledger
-            .read(&mut connection, &request.key)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            receipt.standing,
-            Standing::PossiblyStillRunning,
-            "{flavour}"
-        );
+        let receipt = place.ledger.read(&mut connection, &request.key).await.unwrap().unwrap();
+        assert_eq!(receipt.standing, Standing::PossiblyStillRunning, "{flavour}");
         let lease = place.granted(&mut connection, &request).await;
         assert!(!place.has_session(session).await, "{flavour}");
         assert_eq!(lease.execution_count(), 2);
         assert_eq!(place.witnesses().await, 0, "{flavour}");
         let holder = place.column(&request, "session_id").await;
         assert_eq!(holder, connection.session_id().to_string());
-        place
-            .ledger
-            .check_held(&mut connection, &lease)
-            .await
-            .unwrap();
-        place
-            .ledger
-            .complete(&mut connection, &lease)
-            .await
-            .unwrap();
+        place.ledger.check_held(&mut connection, &lease).await.unwrap();
+        place.ledger.complete(&mut connection, &lease).await.unwrap();
     }
 }
 
@@ -99,11 +77,7 @@ async fn an_idle_holder_is_ended_with_its_open_transaction() {
         place.granted(&mut connection, &request).await;
         assert!(!place.has_session(lease.session_id()).await, "{flavour}");
         // The holder was only paused, and comes back.
-        let error = place
-            .ledger
-            .complete(&mut holder, &lease)
-            .await
-            .unwrap_err();
+        let error = place.ledger.complete(&mut holder, &lease).await.unwrap_err();
         assert_eq!(error.code(), "completion-unknown", "{flavour}");
         assert_eq!(place.witnesses().await, 0, "{flavour}");
         assert_eq!(place.column(&request, "status").await, "RUNNING");
@@ -129,10 +103,7 @@ async fn a_takeover_that_died_half_way_is_finished_by_the_next() {
         assert_ne!(place.column(&request, "generation").await, generation);
         // It took the lease and ran nothing, so nothing was counted and the zombie is still known.
         assert_eq!(place.column(&request, "execution_count").await, "1");
-        assert_eq!(
-            place.column(&request, "session_id").await,
-            session.to_string()
-        );
+        assert_eq!(place.column(&request, "session_id").await, session.to_string());
         place.expire(&request).await;
         let mut connection = place.open().await;
         let lease = place.granted(&mut connection, &request).await;
@@ -152,24 +123,13 @@ async fn impersonate(
     let mut connection = place.open().await;
     place.granted(&mut connection, request).await;
     connection.close().await;
-    let session: u64 = holder
-        .query_first("SELECT CONNECTION_ID()")
-        .await
-        .unwrap()
-        .unwrap();
+    let session: u64 = holder.query_first("SELECT CONNECTION_ID()").await.unwrap().unwrap();
     if marker.starts_with("tollgate-") {
-        let taken: Option<u8> = holder
-            .query_first(format!("SELECT GET_LOCK('{marker}', 0)"))
-            .await
-            .unwrap();
+        let taken: Option<u8> =
+            holder.query_first(format!("SELECT GET_LOCK('{marker}', 0)")).await.unwrap();
         assert_eq!(taken, Some(1));
     }
-    place
-        .set(
-            request,
-            &format!("session_id = {session}, session_marker = '{marker}'"),
-        )
-        .await;
+    place.set(request, &format!("session_id = {session}, session_marker = '{marker}'")).await;
     place.expire(request).await;
     session
 }
@@ -199,10 +159,7 @@ async fn a_session_of_another_account_is_waited_for_and_said_to_be_in_the_way() 
             assert_eq!(remains, Remains::NotVisible { session }, "{flavour}");
             // It gave the lease back and counted nothing, so waiting costs the step nothing.
             assert_eq!(place.column(&request, "execution_count").await, "1");
-            assert_eq!(
-                place.column(&request, "session_id").await,
-                session.to_string()
-            );
+            assert_eq!(place.column(&request, "session_id").await, session.to_string());
         }
         holder.query_drop("SELECT 1").await.unwrap();
         holder.disconnect().await.unwrap();
@@ -239,11 +196,10 @@ async fn a_session_that_only_has_the_recorded_number_is_not_killed() {
         assert_eq!(remains, Remains::Unconfirmed { session }, "{flavour}");
         holder.query_drop("SELECT 1").await.unwrap();
         // Its name in the statement it runs does.
-        let running = tokio::spawn(async move {
-            holder
-                .query_drop("SELECT /* unlocked-abc */ SLEEP(60)")
-                .await
-        });
+        let running =
+            tokio::spawn(
+                async move { holder.query_drop("SELECT /* unlocked-abc */ SLEEP(60)").await },
+            );
         tokio::time::sleep(Duration::from_millis(200)).await;
         let mut connection = place.open().await;
         place.granted(&mut connection, &request).await;
@@ -261,11 +217,7 @@ async fn a_restored_row_of_another_server_is_taken_over() {
         place.granted(&mut connection, &request).await;
         // The number of a session that is alive here and has nothing to do with it.
         let mut bystander = place.server.connect(USER, PASSWORD, Some(CATALOG)).await;
-        let session: u64 = bystander
-            .query_first("SELECT CONNECTION_ID()")
-            .await
-            .unwrap()
-            .unwrap();
+        let session: u64 = bystander.query_first("SELECT CONNECTION_ID()").await.unwrap().unwrap();
         for marker in ["tollgate-elsewhere", "unlocked-elsewhere"] {
             place
                 .set(

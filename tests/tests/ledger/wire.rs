@@ -74,12 +74,7 @@ impl Wire {
     /// Runs a statement in the client's session while the client is idle.
     pub(crate) async fn say(&self, statement: &str) {
         let (done, answer) = oneshot::channel();
-        assert!(
-            self.orders
-                .send(Order::Say(statement.to_owned(), done))
-                .await
-                .is_ok()
-        );
+        assert!(self.orders.send(Order::Say(statement.to_owned(), done)).await.is_ok());
         assert!(answer.await.unwrap(), "the server refused `{statement}`");
     }
 
@@ -87,12 +82,7 @@ impl Wire {
     /// is not.
     pub(crate) async fn leave(&self, statement: &str) {
         let (done, sent) = oneshot::channel();
-        assert!(
-            self.orders
-                .send(Order::Leave(statement.to_owned(), done))
-                .await
-                .is_ok()
-        );
+        assert!(self.orders.send(Order::Leave(statement.to_owned(), done)).await.is_ok());
         sent.await.unwrap();
     }
 }
@@ -150,9 +140,7 @@ fn due(plan: &Plan, packet: &[u8]) -> Option<Cut> {
     let mut planned = plan.cut.lock().unwrap();
     let (text, cut) = planned.as_ref()?;
     let cut = *cut;
-    let contains = packet
-        .windows(text.len())
-        .any(|window| window == text.as_bytes());
+    let contains = packet.windows(text.len()).any(|window| window == text.as_bytes());
     contains.then(|| {
         *planned = None;
         cut
