@@ -220,6 +220,8 @@ fn syntax_help(word: &str) -> Option<&'static str> {
         "COLUMN_FORMAT" | "STORAGE" | "ENGINE_ATTRIBUTE" => "leave the storage attribute out",
         "PERSISTENT" => "write STORED",
         "ASCII" | "UNICODE" | "BYTE" => "write CHARACTER SET and its name",
+        "INTO" | "OUTFILE" | "DUMPFILE" => "leave INTO out: a payload reads and writes tables only",
+        "LOCK" | "SHARE" | "MODE" => "leave the locking clause out",
         "RECURSIVE" => "write the rows out",
         _ => return None,
     })
