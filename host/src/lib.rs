@@ -7,6 +7,7 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod digest;
+pub mod executor;
 pub mod ids;
 pub mod jdbc;
 pub mod ledger;
