@@ -258,11 +258,8 @@ mod tests {
 
     #[test]
     fn mysql_is_its_uuid_and_mariadb_a_digest_of_what_is_its_own() {
-        let mysql = identity(&[
-            ("version", "8.0.1"),
-            ("innodb_page_size", "8"),
-            ("server_uuid", "u"),
-        ]);
+        let mysql =
+            identity(&[("version", "8.0.1"), ("innodb_page_size", "8"), ("server_uuid", "u")]);
         assert_eq!((mysql.id(), mysql.flavour()), ("u", Flavour::MySql));
         let one = [
             ("version", "10.11.6-MariaDB"),

@@ -108,10 +108,8 @@ async fn take_on_roles(
     grants: &mut Grants,
 ) -> Result<Vec<String>, ServerFailure> {
     let failed = |error: mysql_async::Error| ServerFailure::of(&error);
-    let before: Option<Option<String>> = conn
-        .query_first("SELECT CURRENT_ROLE()")
-        .await
-        .map_err(failed)?;
+    let before: Option<Option<String>> =
+        conn.query_first("SELECT CURRENT_ROLE()").await.map_err(failed)?;
     let mut unread = Vec::new();
     for role in roles {
         let is_read = unread.len() < UNREAD_ROLE_COUNT_MAX
@@ -121,13 +119,10 @@ async fn take_on_roles(
             unread.push(role.clone());
         }
     }
-    let before = before.flatten().map_or_else(
-        || "NONE".to_owned(),
-        |role| format!("`{}`", role.replace('`', "``")),
-    );
-    conn.query_drop(format!("SET ROLE {before}"))
-        .await
-        .map_err(failed)?;
+    let before = before
+        .flatten()
+        .map_or_else(|| "NONE".to_owned(), |role| format!("`{}`", role.replace('`', "``")));
+    conn.query_drop(format!("SET ROLE {before}")).await.map_err(failed)?;
     Ok(unread)
 }
 

@@ -261,13 +261,7 @@ fn the_ledger_reads_no_wall_clock() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            for word in [
-                "SystemTime",
-                "UNIX_EPOCH",
-                "NOW()",
-                "CURRENT_TIMESTAMP",
-                "SYSDATE",
-            ] {
+            for word in ["SystemTime", "UNIX_EPOCH", "NOW()", "CURRENT_TIMESTAMP", "SYSDATE"] {
                 assert!(!text.contains(word), "{word} in {}", path.display());
             }
             files += 1;

@@ -6,50 +6,25 @@ use super::*;
 
 const PREVIOUS: [Previous; 2] = [Previous::Gone, Previous::Present];
 const EXECUTIONS: [Executions; 2] = [Executions::BelowBound, Executions::AtBound];
-const FITS: [Fit; 4] = [
-    Fit::Same,
-    Fit::OtherIdentity,
-    Fit::OtherPin,
-    Fit::OppositeRunning,
-];
+const FITS: [Fit; 4] = [Fit::Same, Fit::OtherIdentity, Fit::OtherPin, Fit::OppositeRunning];
 
 fn states() -> Vec<State> {
-    let mut states = vec![
-        State::Succeeded { by_me: true },
-        State::Succeeded { by_me: false },
-    ];
+    let mut states = vec![State::Succeeded { by_me: true }, State::Succeeded { by_me: false }];
     for previous in PREVIOUS {
         states.push(State::Absent { previous });
         for executions in EXECUTIONS {
             for by_me in [true, false] {
-                states.push(State::Failed {
-                    by_me,
-                    previous,
-                    executions,
-                });
+                states.push(State::Failed { by_me, previous, executions });
             }
             for whose in [Whose::Other, Whose::MineWaiting, Whose::Mine] {
                 for lease in [LeaseTime::Open, LeaseTime::Over] {
-                    states.push(State::Running {
-                        whose,
-                        lease,
-                        previous,
-                        executions,
-                    });
+                    states.push(State::Running { whose, lease, previous, executions });
                 }
             }
         }
-        for compensation in [
-            Compensation::Running,
-            Compensation::Failed,
-            Compensation::Succeeded,
-        ] {
+        for compensation in [Compensation::Running, Compensation::Failed, Compensation::Succeeded] {
             for by_me in [true, false] {
-                states.push(State::Turned {
-                    compensation,
-                    by_me,
-                    previous,
-                });
+                states.push(State::Turned { compensation, by_me, previous });
             }
         }
     }
@@ -75,9 +50,7 @@ fn events() -> Vec<Event> {
 
 fn pairs() -> impl Iterator<Item = (State, Event, Transition)> {
     states().into_iter().flat_map(|state| {
-        events()
-            .into_iter()
-            .map(move |event| (state, event, transition(state, event)))
+        events().into_iter().map(move |event| (state, event, transition(state, event)))
     })
 }
 
@@ -108,12 +81,7 @@ fn every_pair_is_as_reviewed() {
     let table = table();
     let reviewed = include_str!("table.txt");
     for (line, (now, before)) in table.lines().zip(reviewed.lines()).enumerate() {
-        assert_eq!(
-            now,
-            before,
-            "line {} of host/src/ledger/state/table.txt",
-            line + 1
-        );
+        assert_eq!(now, before, "line {} of host/src/ledger/state/table.txt", line + 1);
     }
     assert_eq!(table.lines().count(), reviewed.lines().count());
 }
@@ -123,10 +91,7 @@ fn succeeded_is_final() {
     for (state, event, transition) in pairs() {
         if matches!(state, State::Succeeded { .. }) {
             // A compensation bars the step; it does not undo its receipt.
-            assert!(
-                matches!(transition.write, None | Some(Write::Turn)),
-                "{event:?}"
-            );
+            assert!(matches!(transition.write, None | Some(Write::Turn)), "{event:?}");
         }
     }
 }
@@ -134,17 +99,9 @@ fn succeeded_is_final() {
 #[test]
 fn an_open_lease_is_touched_by_its_holder_or_an_operator_only() {
     for (state, event, transition) in pairs() {
-        if let State::Running {
-            whose: Whose::Other,
-            lease: LeaseTime::Open,
-            ..
-        } = state
-        {
+        if let State::Running { whose: Whose::Other, lease: LeaseTime::Open, .. } = state {
             let by_operator = event == Event::Release;
-            assert!(
-                by_operator || transition.write.is_none(),
-                "{state:?} {event:?}"
-            );
+            assert!(by_operator || transition.write.is_none(), "{state:?} {event:?}");
         }
     }
 }
@@ -153,19 +110,10 @@ fn an_open_lease_is_touched_by_its_holder_or_an_operator_only() {
 fn nothing_runs_while_an_earlier_session_may() {
     for (state, event, Transition { write, answer }) in pairs() {
         let unknown = event != Event::PreviousGone && previous_of(state) == Previous::Present;
-        let held = matches!(
-            state,
-            State::Running {
-                whose: Whose::Mine,
-                ..
-            }
-        );
+        let held = matches!(state, State::Running { whose: Whose::Mine, .. });
         if answer == Answer::Granted && !held {
             assert!(!unknown, "{state:?} {event:?}");
-            assert!(
-                write.is_some(),
-                "{state:?} {event:?} was granted without a write"
-            );
+            assert!(write.is_some(), "{state:?} {event:?} was granted without a write");
         }
     }
 }
@@ -173,13 +121,7 @@ fn nothing_runs_while_an_earlier_session_may() {
 #[test]
 fn only_the_token_completes_fails_or_prolongs() {
     for (state, event, Transition { write, .. }) in pairs() {
-        let mine = matches!(
-            state,
-            State::Running {
-                whose: Whose::Mine | Whose::MineWaiting,
-                ..
-            }
-        );
+        let mine = matches!(state, State::Running { whose: Whose::Mine | Whose::MineWaiting, .. });
         if let Some(Write::Complete | Write::RecordFailure | Write::Extend | Write::Adopt) = write {
             assert!(mine, "{state:?} {event:?}");
         }
@@ -218,30 +160,18 @@ fn the_writer_sees_what_it_wrote() {
         match answer {
             Answer::Granted => {
                 assert_eq!(transition(next, Event::Check).answer, Answer::Held);
-                assert_eq!(
-                    transition(next, Event::Complete).write,
-                    Some(Write::Complete)
-                );
+                assert_eq!(transition(next, Event::Complete).write, Some(Write::Complete));
             }
             Answer::ClearPrevious => {
                 assert_eq!(transition(next, Event::Check).answer, Answer::LeaseLost);
                 assert_eq!(transition(next, Event::Complete).write, None);
-                assert_eq!(
-                    transition(next, Event::PreviousGone).answer,
-                    Answer::Granted
-                );
+                assert_eq!(transition(next, Event::PreviousGone).answer, Answer::Granted);
             }
             Answer::Completed => {
-                assert_eq!(
-                    transition(next, Event::Inspect).answer,
-                    Answer::CompletedByMe
-                );
+                assert_eq!(transition(next, Event::Inspect).answer, Answer::CompletedByMe);
             }
             Answer::FailureRecorded => {
-                assert_eq!(
-                    transition(next, Event::Fail).answer,
-                    Answer::FailureRecorded
-                );
+                assert_eq!(transition(next, Event::Fail).answer, Answer::FailureRecorded);
             }
             Answer::Turned => {
                 let again = transition(next, Event::Turn(Fit::Same));
