@@ -304,6 +304,7 @@ fn of_tls(text: &str) -> TlsProblem {
         "unknown issuer",
         "no trusted root",
         "noroot",
+        "badsignature",
     ]) {
         TlsProblem::UnknownIssuer
     } else if has(&["not valid for name", "notvalidforname"]) {
