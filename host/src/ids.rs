@@ -20,11 +20,7 @@ pub struct InvalidName {
 impl InvalidName {
     fn new(what: &'static str, rule: &'static str, text: &str) -> Self {
         // A name is short; what is longer is cut so that an error stays readable.
-        Self {
-            what,
-            rule,
-            text: text.chars().take(160).collect(),
-        }
+        Self { what, rule, text: text.chars().take(160).collect() }
     }
 }
 
@@ -163,9 +159,8 @@ fn is_executor_code(text: &str) -> bool {
     let Some((name, version)) = text.split_once(":v") else {
         return false;
     };
-    bytes_within(name, 48, |b| {
-        b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'
-    }) && name.starts_with(|c: char| c.is_ascii_lowercase())
+    bytes_within(name, 48, |b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
         && bytes_within(version, 4, |b| b.is_ascii_digit())
         && !version.starts_with('0')
 }
@@ -219,11 +214,7 @@ impl FromStr for Direction {
         match text {
             "FORWARD" => Ok(Self::Forward),
             "COMPENSATE" => Ok(Self::Compensate),
-            _ => Err(InvalidName::new(
-                "a direction",
-                "write `FORWARD` or `COMPENSATE`",
-                text,
-            )),
+            _ => Err(InvalidName::new("a direction", "write `FORWARD` or `COMPENSATE`", text)),
         }
     }
 }
@@ -286,39 +277,20 @@ mod tests {
     #[test]
     fn a_system_catalog_is_no_target_in_any_case() {
         assert!("ruoyi_plugin_preview".parse::<Catalog>().is_ok());
-        refused::<Catalog>(&[
-            "",
-            "mysql",
-            "MySQL",
-            "Sys",
-            "a-b",
-            "a.b",
-            "a`",
-            &"a".repeat(65),
-        ]);
+        refused::<Catalog>(&["", "mysql", "MySQL", "Sys", "a-b", "a.b", "a`", &"a".repeat(65)]);
     }
 
     #[test]
     fn an_executor_code_has_a_version() {
         assert_eq!("sql-jdbc:v1".parse(), Ok(ExecutorCode::sql_jdbc_v1()));
-        refused::<ExecutorCode>(&[
-            "sql-jdbc",
-            "sql-jdbc:v0",
-            "sql-jdbc:1",
-            ":v1",
-            "SQL:v1",
-            "a:v",
-        ]);
+        refused::<ExecutorCode>(&["sql-jdbc", "sql-jdbc:v0", "sql-jdbc:1", ":v1", "SQL:v1", "a:v"]);
     }
 
     #[test]
     fn receipts_are_exact() {
         let key: StepKey = "step-1".parse().unwrap();
         let environment = "preview".parse().unwrap();
-        assert_eq!(
-            ExternalReceipt::sql(&environment, &key).as_str(),
-            "sql:preview:step-1"
-        );
+        assert_eq!(ExternalReceipt::sql(&environment, &key).as_str(), "sql:preview:step-1");
         assert_eq!(ExternalReceipt::dry_run(&key).as_str(), "dry-run:step-1");
     }
 }

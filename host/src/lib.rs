@@ -2,11 +2,16 @@
 //!
 //! A policy decides, a host executes, a receipt proves it.
 
+pub mod audit;
 pub mod clock;
 pub mod config;
 pub mod control;
 pub mod digest;
+pub mod executor;
 pub mod ids;
 pub mod jdbc;
+pub mod ledger;
+pub mod plan;
+pub mod policy;
 pub mod session;
 pub mod target;

@@ -1,2 +1,7 @@
-//! The `tollgate` command.
-fn main() {}
+//! The `tollgate` command: a table of contents. Everything is in [`cli`].
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -34,11 +34,8 @@ impl wire::Guest for Component {
     }
 
     fn decide(request: wire::Request) -> wire::Decision {
-        let protected_tables: Vec<&str> = request
-            .protected_tables
-            .iter()
-            .map(String::as_str)
-            .collect();
+        let protected_tables: Vec<&str> =
+            request.protected_tables.iter().map(String::as_str).collect();
         crate::decide(&decision::Request {
             payload: &request.payload,
             catalog: &request.catalog,
@@ -110,19 +107,15 @@ impl From<decision::Diagnostic> for wire::Diagnostic {
             help: diagnostic.help,
             statement: diagnostic.statement,
             span: diagnostic.span.map(Into::into),
-            fix: diagnostic.fix.map(|edit| wire::Edit {
-                span: edit.span.into(),
-                replacement: edit.replacement,
-            }),
+            fix: diagnostic
+                .fix
+                .map(|edit| wire::Edit { span: edit.span.into(), replacement: edit.replacement }),
         }
     }
 }
 
 impl From<decision::Span> for wire::Span {
     fn from(span: decision::Span) -> Self {
-        Self {
-            start: span.start,
-            end: span.end,
-        }
+        Self { start: span.start, end: span.end }
     }
 }

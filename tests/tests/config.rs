@@ -48,11 +48,7 @@ fn errors(source: impl Environment) -> ConfigErrors {
 
 fn problems(source: impl Environment) -> Vec<(String, ProblemCode)> {
     let shorten = |name: &str| name.replace("FACTORY_PLUGIN_", "");
-    errors(source)
-        .problems()
-        .iter()
-        .map(|it| (shorten(&it.variable), it.code))
-        .collect()
+    errors(source).problems().iter().map(|it| (shorten(&it.variable), it.code)).collect()
 }
 
 fn one(name: &str, code: ProblemCode) -> Vec<(String, ProblemCode)> {
@@ -68,10 +64,7 @@ fn the_variables_of_the_original_request_are_enough_with_the_control_catalog() {
     assert_eq!(target.catalog.as_str(), "ruoyi_plugin_preview");
     assert_eq!(target.receipt_lease.as_secs(), 300);
     assert_eq!(target.grant_check, GrantCheck::Enforce);
-    assert_eq!(
-        target.credentials.password.expose_secret(),
-        "canary-password"
-    );
+    assert_eq!(target.credentials.password.expose_secret(), "canary-password");
     assert_eq!(target.control.endpoint.catalog(), "ry-vue");
 }
 
@@ -101,15 +94,9 @@ impl Environment for &Watched {
 
 #[test]
 fn a_disabled_target_is_not_read_at_all() {
-    let mut variables = with(&[
-        ("SQL_TARGET_ENABLED", "false"),
-        ("SQL_TARGET_JDBC_URL", "broken"),
-    ]);
+    let mut variables = with(&[("SQL_TARGET_ENABLED", "false"), ("SQL_TARGET_JDBC_URL", "broken")]);
     variables.retain(|name, _| !name.contains("CONTROL"));
-    let watched = Watched {
-        variables,
-        read: RefCell::default(),
-    };
+    let watched = Watched { variables, read: RefCell::default() };
     assert!(Config::from_source(&watched).unwrap().sql_target.is_none());
     let target = |name: &&String| name.contains("SQL_TARGET");
     let read = watched.read.into_inner();
@@ -144,11 +131,7 @@ fn every_rule_of_a_value_is_kept() {
         ("SQL_TARGET_DRIVER_CLASS_NAME", "org.h2.Driver", Invalid),
         ("SQL_TARGET_ALLOWED_CATALOG", "mysql", Invalid),
         ("SQL_TARGET_ALLOWED_CATALOG", "other", Conflict),
-        (
-            "SQL_TARGET_ALLOWED_CATALOG",
-            "RUOYI_plugin_preview",
-            Conflict,
-        ),
+        ("SQL_TARGET_ALLOWED_CATALOG", "RUOYI_plugin_preview", Conflict),
         ("SQL_TARGET_RECEIPT_LEASE_SECONDS", "29", OutOfRange),
         ("SQL_TARGET_RECEIPT_LEASE_SECONDS", "3601", OutOfRange),
         ("SQL_TARGET_RECEIPT_LEASE_SECONDS", "5m", Invalid),
@@ -156,28 +139,12 @@ fn every_rule_of_a_value_is_kept() {
         ("SQL_TARGET_GRANT_CHECK", "off", Invalid),
         ("SQL_TARGET_POOL_SESSIONS_MAX", "0", OutOfRange),
         ("SQL_TARGET_STATEMENT_BUDGET_SECONDS", "0", OutOfRange),
-        (
-            "SQL_TARGET_LOCK_WAIT_TIMEOUT_SECONDS",
-            "31536000",
-            OutOfRange,
-        ),
-        (
-            "CONTROL_JDBC_URL",
-            "jdbc:mysql://DB/ruoyi_plugin_preview?useSSL=true",
-            Conflict,
-        ),
-        (
-            "CONTROL_JDBC_URL",
-            "jdbc:mysql://elsewhere/Ruoyi_Plugin_Preview",
-            Conflict,
-        ),
+        ("SQL_TARGET_LOCK_WAIT_TIMEOUT_SECONDS", "31536000", OutOfRange),
+        ("CONTROL_JDBC_URL", "jdbc:mysql://DB/ruoyi_plugin_preview?useSSL=true", Conflict),
+        ("CONTROL_JDBC_URL", "jdbc:mysql://elsewhere/Ruoyi_Plugin_Preview", Conflict),
         ("CONTROL_JDBC_URL", "jdbc:mysql://db/", Invalid),
     ] {
-        assert_eq!(
-            problems(with(&[(name, value)])),
-            one(name, code),
-            "{name}={value}"
-        );
+        assert_eq!(problems(with(&[(name, value)])), one(name, code), "{name}={value}");
     }
     for (name, value) in [
         ("SQL_TARGET_RECEIPT_LEASE_SECONDS", "30"),
@@ -186,10 +153,7 @@ fn every_rule_of_a_value_is_kept() {
         ("SQL_TARGET_GRANT_CHECK", "warn"),
         ("SQL_TARGET_ENABLED", " true "),
     ] {
-        assert!(
-            Config::from_source(with(&[(name, value)])).is_ok(),
-            "{name}={value}"
-        );
+        assert!(Config::from_source(with(&[(name, value)])).is_ok(), "{name}={value}");
     }
     assert_eq!(
         problems(with(&[("SQL_TARGET_ENABLED", "yes")])),
@@ -209,14 +173,9 @@ fn the_urls_own_timeouts_win() {
 #[test]
 fn an_unknown_variable_is_an_error_with_a_correction() {
     let errors = errors(with(&[("SQL_TARGET_PASWORD", "canary")]));
-    let [problem] = errors.problems() else {
-        panic!("{errors}")
-    };
+    let [problem] = errors.problems() else { panic!("{errors}") };
     assert_eq!(problem.code, ProblemCode::UnknownVariable);
-    assert_eq!(
-        problem.help,
-        "did you mean `FACTORY_PLUGIN_SQL_TARGET_PASSWORD`?"
-    );
+    assert_eq!(problem.help, "did you mean `FACTORY_PLUGIN_SQL_TARGET_PASSWORD`?");
     assert!(!format!("{errors} {errors:?}").contains("canary"));
 }
 
@@ -226,28 +185,20 @@ fn a_password_comes_from_a_file_without_its_line_end() {
     let path = folder.path().join("password");
     let mut variables = complete();
     variables.remove("FACTORY_PLUGIN_SQL_TARGET_PASSWORD");
-    variables.insert(
-        "FACTORY_PLUGIN_SQL_TARGET_PASSWORD_FILE".to_owned(),
-        path.display().to_string(),
-    );
+    variables
+        .insert("FACTORY_PLUGIN_SQL_TARGET_PASSWORD_FILE".to_owned(), path.display().to_string());
     let unreadable = one("SQL_TARGET_PASSWORD_FILE", ProblemCode::UnreadableFile);
     assert_eq!(problems(variables.clone()), unreadable);
     for (content, password) in [("s p \n", "s p "), ("s\r\n", "s"), ("s\n\n", "s\n")] {
         std::fs::write(&path, content).unwrap();
-        let config = Config::from_source(variables.clone())
-            .unwrap()
-            .sql_target
-            .unwrap();
+        let config = Config::from_source(variables.clone()).unwrap().sql_target.unwrap();
         assert_eq!(config.credentials.password.expose_secret(), password);
     }
     for content in [Vec::new(), b"\n".to_vec(), vec![b'a'; 5_000], vec![0xff]] {
         std::fs::write(&path, content).unwrap();
         assert_eq!(problems(variables.clone()), unreadable);
     }
-    variables.insert(
-        "FACTORY_PLUGIN_SQL_TARGET_PASSWORD".to_owned(),
-        "x".to_owned(),
-    );
+    variables.insert("FACTORY_PLUGIN_SQL_TARGET_PASSWORD".to_owned(), "x".to_owned());
     let conflict = one("SQL_TARGET_PASSWORD_FILE", ProblemCode::Conflict);
     assert_eq!(problems(variables), conflict);
 }
@@ -261,10 +212,7 @@ fn the_environment_wins_over_the_file() {
     text.push_str("FACTORY_PLUGIN_SQL_TARGET_RECEIPT_LEASE_SECONDS = 60\n");
     let file = TomlFile::parse("tollgate.toml", &text).unwrap();
     let above = variables(&[("SQL_TARGET_ENVIRONMENT_CODE", "staging")]);
-    let target = Config::from_source(Layered::new(above, file))
-        .unwrap()
-        .sql_target
-        .unwrap();
+    let target = Config::from_source(Layered::new(above, file)).unwrap().sql_target.unwrap();
     assert_eq!(target.environment.as_str(), "staging");
     assert_eq!(target.receipt_lease.as_secs(), 60);
 }
@@ -276,14 +224,8 @@ fn what_could_be_read_is_there_for_a_status() {
     let errors = errors(variables);
     let partial = errors.partial();
     assert_eq!(partial.sql_target_enabled, Some(true));
-    assert_eq!(
-        partial.environment.as_ref().map(|it| it.as_str()),
-        Some("preview")
-    );
-    assert_eq!(
-        partial.catalog.as_ref().map(|it| it.as_str()),
-        Some("ruoyi_plugin_preview")
-    );
+    assert_eq!(partial.environment.as_ref().map(|it| it.as_str()), Some("preview"));
+    assert_eq!(partial.catalog.as_ref().map(|it| it.as_str()), Some("ruoyi_plugin_preview"));
 }
 
 #[test]
@@ -304,14 +246,8 @@ fn a_value_that_is_not_unicode_is_reported() {
 fn no_secret_is_printed_whatever_is_wrong() {
     for key in KEYS.iter().filter(|key| key.secret) {
         let mut variables = complete();
-        variables.insert(
-            key.name.to_owned(),
-            "jdbc:mysql://u:canary-x@h/c?canary=1".to_owned(),
-        );
-        variables.insert(
-            "FACTORY_PLUGIN_SQL_TARGET_GRANT_CHECK".to_owned(),
-            "bad".to_owned(),
-        );
+        variables.insert(key.name.to_owned(), "jdbc:mysql://u:canary-x@h/c?canary=1".to_owned());
+        variables.insert("FACTORY_PLUGIN_SQL_TARGET_GRANT_CHECK".to_owned(), "bad".to_owned());
         let errors = errors(variables);
         let json = serde_json::to_string(errors.problems()).unwrap();
         let text = format!("{errors} {errors:?} {json}");
@@ -333,13 +269,7 @@ fn host() -> impl Strategy<Value = String> {
 fn any_case(text: &str, upper: &[bool]) -> String {
     text.chars()
         .zip(upper.iter().cycle())
-        .map(|(char, upper)| {
-            if *upper {
-                char.to_ascii_uppercase()
-            } else {
-                char
-            }
-        })
+        .map(|(char, upper)| if *upper { char.to_ascii_uppercase() } else { char })
         .collect()
 }
 

@@ -10,10 +10,7 @@ use mysql_async::prelude::Queryable as _;
 use tollgate_tests::server::{Flavour, MariaDb};
 
 async fn count_rows(conn: &mut Conn) -> u64 {
-    conn.query_first("SELECT COUNT(*) FROM kept.t")
-        .await
-        .unwrap()
-        .unwrap()
+    conn.query_first("SELECT COUNT(*) FROM kept.t").await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -22,9 +19,7 @@ async fn committed_rows_survive_a_restart_and_a_kill() {
         let mut server = flavour.builder().durable().start();
         let port = server.port();
         server.create_catalog("kept").await;
-        server
-            .execute(&["CREATE TABLE kept.t (id INT PRIMARY KEY) ENGINE=InnoDB"])
-            .await;
+        server.execute(&["CREATE TABLE kept.t (id INT PRIMARY KEY) ENGINE=InnoDB"]).await;
 
         server.execute(&["INSERT INTO kept.t VALUES (1)"]).await;
         server.restart();
@@ -45,27 +40,11 @@ async fn an_account_reaches_only_what_it_was_granted() {
         let server = flavour.start();
         server.create_catalog("plugin_preview").await;
         server.create_catalog("host_core").await;
-        server
-            .create_account(
-                "tollgate",
-                "pa'ss",
-                &["ALL PRIVILEGES ON `plugin_preview`.*"],
-            )
-            .await;
+        server.create_account("tollgate", "pa'ss", &["ALL PRIVILEGES ON `plugin_preview`.*"]).await;
 
-        let mut conn = server
-            .connect("tollgate", "pa'ss", Some("plugin_preview"))
-            .await;
-        assert!(
-            conn.query_drop("CREATE TABLE t (id INT)").await.is_ok(),
-            "{flavour}"
-        );
-        assert!(
-            conn.query_drop("CREATE TABLE host_core.t (id INT)")
-                .await
-                .is_err(),
-            "{flavour}"
-        );
+        let mut conn = server.connect("tollgate", "pa'ss", Some("plugin_preview")).await;
+        assert!(conn.query_drop("CREATE TABLE t (id INT)").await.is_ok(), "{flavour}");
+        assert!(conn.query_drop("CREATE TABLE host_core.t (id INT)").await.is_err(), "{flavour}");
         assert_eq!(server.session_count("tollgate").await, 1);
         conn.disconnect().await.unwrap();
         server.assert_session_count("tollgate", 0).await;
@@ -76,10 +55,7 @@ async fn an_account_reaches_only_what_it_was_granted() {
 async fn root_cannot_log_in_over_the_network() {
     for flavour in Flavour::available() {
         let server = flavour.start();
-        let url = format!(
-            "mysql://root@127.0.0.1:{}/?prefer_socket=false",
-            server.port()
-        );
+        let url = format!("mysql://root@127.0.0.1:{}/?prefer_socket=false", server.port());
         assert!(Conn::from_url(url).await.is_err(), "{flavour}");
     }
 }
@@ -103,14 +79,12 @@ fn killed_test_process_takes_its_server_with_it() {
     let mut test = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "holds_a_server_until_killed", "--ignored"])
         .env(PID_REPORT, &report)
+        // What it cannot remove any more goes with this test's own folder.
+        .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let pid = wait_for(|| {
-        std::fs::read_to_string(&report)
-            .ok()
-            .filter(|pid| pid.ends_with('\n'))
-    });
+    let pid = wait_for(|| std::fs::read_to_string(&report).ok().filter(|pid| pid.ends_with('\n')));
     let process = PathBuf::from(format!("/proc/{}", pid.trim()));
     assert!(process.exists());
     test.kill().unwrap();
@@ -151,10 +125,7 @@ fn server_outlives_the_thread_that_started_it() {
 
 #[test]
 fn failed_start_shows_what_the_server_said() {
-    let error = MariaDb::builder()
-        .arg("--no-such-option")
-        .try_start()
-        .unwrap_err();
+    let error = MariaDb::builder().arg("--no-such-option").try_start().unwrap_err();
     assert!(error.contains("no-such-option"), "{error}");
 }
 
@@ -165,9 +136,5 @@ fn start_is_quick_enough_for_a_server_per_test() {
     let begin = Instant::now();
     drop(MariaDb::start());
     // Measured 0.3 s on an idle machine; the bound is for a busy one.
-    assert!(
-        begin.elapsed() < Duration::from_secs(5),
-        "took {:?}",
-        begin.elapsed()
-    );
+    assert!(begin.elapsed() < Duration::from_secs(5), "took {:?}", begin.elapsed());
 }

@@ -55,10 +55,7 @@ impl Environment for BTreeMap<String, String> {
     }
 
     fn names(&self) -> Vec<String> {
-        self.keys()
-            .filter(|name| name.starts_with(PREFIX))
-            .cloned()
-            .collect()
+        self.keys().filter(|name| name.starts_with(PREFIX)).cloned().collect()
     }
 }
 
@@ -86,12 +83,7 @@ impl TomlFile {
         let text = std::fs::read_to_string(path).map_err(|error| {
             let what = format!("the configuration file cannot be read: {}", error.kind());
             let help = "give `--config` a readable UTF-8 file".to_owned();
-            vec![ConfigProblem::new(
-                &name,
-                ProblemCode::UnreadableFile,
-                what,
-                help,
-            )]
+            vec![ConfigProblem::new(&name, ProblemCode::UnreadableFile, what, help)]
         })?;
         Self::parse(&name, &text)
     }
@@ -104,11 +96,7 @@ impl TomlFile {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             // The parser's own message may quote the line, and the line may hold a password.
             let line = error.span().map_or(1, |span| {
-                1 + text
-                    .bytes()
-                    .take(span.start)
-                    .filter(|byte| *byte == b'\n')
-                    .count()
+                1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
             });
             let what = format!("line {line} of the configuration file is not TOML");
             let help = "write `NAME = \"value\"`, one a line".to_owned();
@@ -134,11 +122,7 @@ impl TomlFile {
                 problems.push(super::keys::unknown(&key));
             }
         }
-        if problems.is_empty() {
-            Ok(Self(values))
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(Self(values)) } else { Err(problems) }
     }
 }
 
@@ -179,13 +163,9 @@ impl<U: Environment, L: Environment> Layered<U, L> {
 
 impl<U: Environment, L: Environment> Environment for Layered<U, L> {
     fn value(&self, name: &str) -> Option<Result<String, NotUnicode>> {
-        self.upper.value(name).or_else(|| {
-            if self.hidden_by_other_form(name) {
-                None
-            } else {
-                self.lower.value(name)
-            }
-        })
+        self.upper
+            .value(name)
+            .or_else(|| if self.hidden_by_other_form(name) { None } else { self.lower.value(name) })
     }
 
     fn names(&self) -> Vec<String> {
@@ -202,10 +182,7 @@ mod tests {
     use super::*;
 
     fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
-        entries
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect()
+        entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     #[test]
@@ -213,10 +190,7 @@ mod tests {
         let upper = map(&[("FACTORY_PLUGIN_EXECUTOR_CODE", "sql-jdbc:v1")]);
         let lower = TomlFile::parse("f", "FACTORY_PLUGIN_EXECUTOR_CODE = 'dry-run:v1'").unwrap();
         let layered = Layered::new(upper, lower);
-        assert_eq!(
-            layered.value("FACTORY_PLUGIN_EXECUTOR_CODE"),
-            Some(Ok("sql-jdbc:v1".into()))
-        );
+        assert_eq!(layered.value("FACTORY_PLUGIN_EXECUTOR_CODE"), Some(Ok("sql-jdbc:v1".into())));
         assert_eq!(layered.names().len(), 1);
     }
 
@@ -225,10 +199,7 @@ mod tests {
         let upper = map(&[("FACTORY_PLUGIN_SQL_TARGET_PASSWORD", "x")]);
         let lower = map(&[("FACTORY_PLUGIN_SQL_TARGET_PASSWORD_FILE", "/nowhere")]);
         let layered = Layered::new(upper, lower);
-        assert_eq!(
-            layered.value("FACTORY_PLUGIN_SQL_TARGET_PASSWORD_FILE"),
-            None
-        );
+        assert_eq!(layered.value("FACTORY_PLUGIN_SQL_TARGET_PASSWORD_FILE"), None);
     }
 
     #[test]

@@ -74,19 +74,12 @@ pub(super) fn unknown(name: &str) -> ConfigProblem {
         Some((_, key)) => format!("did you mean `{key}`?"),
         None => "remove it; `tollgate doctor` lists every variable".to_owned(),
     };
-    ConfigProblem::new(
-        name,
-        ProblemCode::UnknownVariable,
-        "no variable has this name",
-        help,
-    )
+    ConfigProblem::new(name, ProblemCode::UnknownVariable, "no variable has this name", help)
 }
 
 /// The documented entry of a variable.
 pub(super) fn rule_of(name: &str) -> &'static str {
-    KEYS.iter()
-        .find(|key| key.name == name)
-        .map_or("", |key| key.rule)
+    KEYS.iter().find(|key| key.name == name).map_or("", |key| key.rule)
 }
 
 #[cfg(test)]
@@ -96,10 +89,7 @@ mod tests {
     #[test]
     fn a_misspelt_name_is_corrected() {
         let problem = unknown("FACTORY_PLUGIN_SQL_TARGET_JDBC_ULR");
-        assert_eq!(
-            problem.help,
-            "did you mean `FACTORY_PLUGIN_SQL_TARGET_JDBC_URL`?"
-        );
+        assert_eq!(problem.help, "did you mean `FACTORY_PLUGIN_SQL_TARGET_JDBC_URL`?");
         assert!(!unknown("FACTORY_PLUGIN_Q").help.contains("did you mean"));
     }
 

@@ -68,12 +68,7 @@ impl ConfigProblem {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> Self {
-        Self {
-            variable: variable.to_owned(),
-            code,
-            message: message.into(),
-            help: help.into(),
-        }
+        Self { variable: variable.to_owned(), code, message: message.into(), help: help.into() }
     }
 }
 
@@ -119,10 +114,7 @@ impl ConfigErrors {
 
 impl From<Vec<ConfigProblem>> for ConfigErrors {
     fn from(problems: Vec<ConfigProblem>) -> Self {
-        Self {
-            problems,
-            partial: PartialConfig::default(),
-        }
+        Self { problems, partial: PartialConfig::default() }
     }
 }
 

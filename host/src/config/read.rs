@@ -12,18 +12,10 @@ use crate::jdbc::JdbcUrl;
 const DRIVER_CLASS_NAME: &str = "com.mysql.cj.jdbc.Driver";
 
 pub(super) fn config(source: &dyn Environment) -> Result<Config, ConfigErrors> {
-    let mut reader = Reader {
-        source,
-        problems: Vec::new(),
-        partial: PartialConfig::default(),
-    };
+    let mut reader = Reader { source, problems: Vec::new(), partial: PartialConfig::default() };
     reader.refuse_unknown_names();
     let config = reader.config();
-    let Reader {
-        mut problems,
-        partial,
-        ..
-    } = reader;
+    let Reader { mut problems, partial, .. } = reader;
     match config {
         Some(config) if problems.is_empty() => Ok(config),
         _ => {
@@ -47,22 +39,10 @@ impl Reader<'_> {
             let target = self.sql_target(control);
             let target = target?;
             let control = Some(target.control.clone());
-            Some(Config {
-                executor: executor?,
-                control,
-                sql_target: Some(target),
-            })
+            Some(Config { executor: executor?, control, sql_target: Some(target) })
         } else {
-            let control = if self.control_is_given() {
-                Some(self.control()?)
-            } else {
-                None
-            };
-            Some(Config {
-                executor: executor?,
-                control,
-                sql_target: None,
-            })
+            let control = if self.control_is_given() { Some(self.control()?) } else { None };
+            Some(Config { executor: executor?, control, sql_target: None })
         }
     }
 
@@ -107,11 +87,7 @@ impl Reader<'_> {
         let connect_timeout = self.seconds(keys::CONTROL_CONNECT_TIMEOUT_SECONDS, 1..=60, 10)?;
         let endpoint = endpoint?;
         let connect_timeout = endpoint.connect_timeout().unwrap_or(connect_timeout);
-        Some(ControlConfig {
-            endpoint,
-            credentials: credentials?,
-            connect_timeout,
-        })
+        Some(ControlConfig { endpoint, credentials: credentials?, connect_timeout })
     }
 
     fn control_is_given(&self) -> bool {
@@ -127,27 +103,14 @@ impl Reader<'_> {
 
     fn bounds(&mut self, endpoint: Option<&JdbcUrl>) -> Option<TargetBounds> {
         let default = TargetBounds::default();
-        let connect = self.seconds_or(
-            keys::CONNECT_TIMEOUT_SECONDS,
-            1..=60,
-            default.connect_timeout,
-        );
+        let connect =
+            self.seconds_or(keys::CONNECT_TIMEOUT_SECONDS, 1..=60, default.connect_timeout);
         let open = self.seconds_or(keys::OPEN_BUDGET_SECONDS, 1..=300, default.open_budget);
-        let statement = self.seconds_or(
-            keys::STATEMENT_BUDGET_SECONDS,
-            1..=86_400,
-            default.statement_budget,
-        );
-        let lock = self.seconds_or(
-            keys::LOCK_WAIT_TIMEOUT_SECONDS,
-            1..=3_600,
-            default.lock_wait_timeout,
-        );
-        let idle = self.seconds_or(
-            keys::IDLE_SESSION_SECONDS,
-            30..=86_400,
-            default.idle_session,
-        );
+        let statement =
+            self.seconds_or(keys::STATEMENT_BUDGET_SECONDS, 1..=86_400, default.statement_budget);
+        let lock =
+            self.seconds_or(keys::LOCK_WAIT_TIMEOUT_SECONDS, 1..=3_600, default.lock_wait_timeout);
+        let idle = self.seconds_or(keys::IDLE_SESSION_SECONDS, 30..=86_400, default.idle_session);
         let pool_default = u64::try_from(default.pool_sessions_max).unwrap_or(1);
         let pool = self.number(keys::POOL_SESSIONS_MAX, 1..=64, pool_default);
         let executions = self.number(
@@ -175,10 +138,7 @@ impl Reader<'_> {
                 keys::ALLOWED_CATALOG,
                 ProblemCode::Conflict,
                 format!("`{catalog}` is not the catalog of the target's URL"),
-                format!(
-                    "set both to the same catalog, in the same case: {}",
-                    keys::JDBC_URL
-                ),
+                format!("set both to the same catalog, in the same case: {}", keys::JDBC_URL),
             );
         }
     }
@@ -201,10 +161,7 @@ impl Reader<'_> {
     }
 
     fn driver_class_name(&mut self) {
-        if self
-            .text(keys::DRIVER_CLASS_NAME)
-            .is_some_and(|given| given != DRIVER_CLASS_NAME)
-        {
+        if self.text(keys::DRIVER_CLASS_NAME).is_some_and(|given| given != DRIVER_CLASS_NAME) {
             let message = "only the MySQL driver of the original deployment may be named here";
             let help = format!("remove it, or set it to `{DRIVER_CLASS_NAME}`");
             self.refuse(keys::DRIVER_CLASS_NAME, ProblemCode::Invalid, message, help);
@@ -217,12 +174,7 @@ impl Reader<'_> {
             Some("warn") => Some(GrantCheck::Warn),
             Some(other) => {
                 let message = format!("`{}` is neither `enforce` nor `warn`", cut(other));
-                self.refuse(
-                    keys::GRANT_CHECK,
-                    ProblemCode::Invalid,
-                    message,
-                    "write `enforce`",
-                );
+                self.refuse(keys::GRANT_CHECK, ProblemCode::Invalid, message, "write `enforce`");
                 None
             }
         }
@@ -230,11 +182,7 @@ impl Reader<'_> {
 
     fn allowed_servers(&mut self) -> Vec<String> {
         let text = self.text(keys::ALLOWED_SERVERS).unwrap_or_default();
-        text.split(',')
-            .map(str::trim)
-            .filter(|id| !id.is_empty())
-            .map(str::to_owned)
-            .collect()
+        text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect()
     }
 
     fn url(&mut self, name: &'static str) -> Option<JdbcUrl> {
@@ -246,12 +194,7 @@ impl Reader<'_> {
             Ok(url) => Some(url),
             Err(problems) => {
                 for problem in problems {
-                    self.refuse(
-                        name,
-                        ProblemCode::Invalid,
-                        problem.to_string(),
-                        problem.help(),
-                    );
+                    self.refuse(name, ProblemCode::Invalid, problem.to_string(), problem.help());
                 }
                 None
             }

@@ -49,18 +49,13 @@ impl Reader<'_> {
                 None
             }
         };
-        Some(Credentials {
-            username: SecretString::from(given?),
-            password: secret?,
-        })
+        Some(Credentials { username: SecretString::from(given?), password: secret? })
     }
 
     fn password_from(&mut self, name: &'static str, path: &str) -> Option<SecretString> {
         let mut text = String::new();
-        let read = std::fs::File::open(path).and_then(|file| {
-            file.take(PASSWORD_FILE_BYTES_MAX + 1)
-                .read_to_string(&mut text)
-        });
+        let read = std::fs::File::open(path)
+            .and_then(|file| file.take(PASSWORD_FILE_BYTES_MAX + 1).read_to_string(&mut text));
         let message = match read {
             Err(error) => format!("the password file cannot be read: {}", error.kind()),
             Ok(bytes) if bytes as u64 > PASSWORD_FILE_BYTES_MAX => {
@@ -85,8 +80,7 @@ impl Reader<'_> {
         let mut names = self.source.names();
         names.sort_unstable();
         let unknown = names.iter().filter(|name| !known.contains(name.as_str()));
-        self.problems
-            .extend(unknown.map(|name| keys::unknown(name)));
+        self.problems.extend(unknown.map(|name| keys::unknown(name)));
     }
 
     /// The value as it was given. Empty counts as not set: that is how a deployment that passes
@@ -105,9 +99,7 @@ impl Reader<'_> {
 
     /// The value without the space around it.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        self.raw(name)
-            .map(|text| text.trim().to_owned())
-            .filter(|text| !text.is_empty())
+        self.raw(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
     pub(super) fn required<T>(&mut self, name: &'static str) -> Option<T>
@@ -122,10 +114,7 @@ impl Reader<'_> {
     }
 
     /// None: refused; `Some(None)`: not set.
-    #[expect(
-        clippy::option_option,
-        reason = "refused and not set are different answers"
-    )]
+    #[expect(clippy::option_option, reason = "refused and not set are different answers")]
     pub(super) fn optional<T>(&mut self, name: &'static str) -> Option<Option<T>>
     where
         T: FromStr<Err: Display>,
@@ -136,10 +125,8 @@ impl Reader<'_> {
         match text.parse() {
             Ok(value) => Some(Some(value)),
             Err(error) => {
-                let help = format!(
-                    "set it to a value that follows its rule: {}",
-                    keys::rule_of(name)
-                );
+                let help =
+                    format!("set it to a value that follows its rule: {}", keys::rule_of(name));
                 self.refuse(name, ProblemCode::Invalid, T::Err::to_string(&error), help);
                 None
             }
@@ -152,12 +139,7 @@ impl Reader<'_> {
             Some("true") => Some(true),
             Some(other) => {
                 let message = format!("`{}` is neither `true` nor `false`", cut(other));
-                self.refuse(
-                    name,
-                    ProblemCode::Invalid,
-                    message,
-                    "write `true` or `false`",
-                );
+                self.refuse(name, ProblemCode::Invalid, message, "write `true` or `false`");
                 None
             }
         }
@@ -194,14 +176,10 @@ impl Reader<'_> {
         let help = format!("write a whole number from {low} to {high}, or remove it for {default}");
         let (code, message) = match text.parse::<u64>() {
             Ok(number) if bounds.contains(&number) => return Some(number),
-            Ok(number) => (
-                ProblemCode::OutOfRange,
-                format!("{number} is not within {low} to {high}"),
-            ),
-            Err(_) => (
-                ProblemCode::Invalid,
-                format!("`{}` is not a whole number", cut(&text)),
-            ),
+            Ok(number) => {
+                (ProblemCode::OutOfRange, format!("{number} is not within {low} to {high}"))
+            }
+            Err(_) => (ProblemCode::Invalid, format!("`{}` is not a whole number", cut(&text))),
         };
         self.refuse(name, code, message, help);
         None
@@ -223,8 +201,7 @@ impl Reader<'_> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.problems
-            .push(ConfigProblem::new(name, code, message, help));
+        self.problems.push(ConfigProblem::new(name, code, message, help));
     }
 }
 

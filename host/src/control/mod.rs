@@ -94,18 +94,14 @@ impl ControlConnection {
 
 impl fmt::Debug for ControlConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControlConnection")
-            .field("server", &self.server)
-            .finish_non_exhaustive()
+        f.debug_struct("ControlConnection").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
 impl Control {
     /// The control catalog a configuration describes. Nothing is opened.
     pub fn new(config: &ControlConfig) -> Self {
-        Self {
-            config: Arc::new(config.clone()),
-        }
+        Self { config: Arc::new(config.clone()) }
     }
 
     /// Opens a connection and pins its session: utf8mb4, UTC, READ COMMITTED, strict, bounded lock
@@ -135,22 +131,12 @@ async fn prepare(conn: &mut Conn) -> Result<ServerIdentity, ControlError> {
     let pins = pins();
     let mut names = IDENTITY_VARIABLES.to_vec();
     names.extend(pins.iter().flat_map(|pin| pin.names.iter().copied()));
-    let known = Variables::session(conn, &names)
+    let known = Variables::session(conn, &names).await.map_err(ControlError::Server)?;
+    let server = ServerIdentity::read(conn, &known).await.map_err(ControlError::Server)?;
+    session::pin(conn, "NAMES utf8mb4 COLLATE utf8mb4_general_ci", &pins, &known, &[])
         .await
-        .map_err(ControlError::Server)?;
-    let server = ServerIdentity::read(conn, &known)
-        .await
-        .map_err(ControlError::Server)?;
-    session::pin(
-        conn,
-        "NAMES utf8mb4 COLLATE utf8mb4_general_ci",
-        &pins,
-        &known,
-        &[],
-    )
-    .await
-    .map_err(ControlError::Server)?
-    .map_err(|mismatches| ControlError::SessionNotPinned { mismatches })?;
+        .map_err(ControlError::Server)?
+        .map_err(|mismatches| ControlError::SessionNotPinned { mismatches })?;
     Ok(server)
 }
 

@@ -18,10 +18,7 @@ pub(super) const MAPPED: &[MappedProperty] = &[
         name: "useSSL",
         rule: "write true or false; false is `sslMode=DISABLED`, true is `sslMode=PREFERRED`",
     },
-    MappedProperty {
-        name: "requireSSL",
-        rule: "write true or false; true is `sslMode=REQUIRED`",
-    },
+    MappedProperty { name: "requireSSL", rule: "write true or false; true is `sslMode=REQUIRED`" },
     MappedProperty {
         name: "verifyServerCertificate",
         rule: "write true or false; true is `sslMode=VERIFY_CA`",
@@ -34,10 +31,7 @@ pub(super) const MAPPED: &[MappedProperty] = &[
         name: "trustCertificateKeyStoreUrl",
         rule: "name a PEM file, `file:/path/ca.pem`; a Java key store becomes one with `keytool -exportcert -rfc`",
     },
-    MappedProperty {
-        name: "trustCertificateKeyStoreType",
-        rule: "write PEM",
-    },
+    MappedProperty { name: "trustCertificateKeyStoreType", rule: "write PEM" },
     MappedProperty {
         name: "connectTimeout",
         rule: "write whole milliseconds from 1 to 60000, or 0 for the default bound",
@@ -46,18 +40,9 @@ pub(super) const MAPPED: &[MappedProperty] = &[
         name: "socketTimeout",
         rule: "write whole milliseconds up to 86400000, or 0 for the default bound",
     },
-    MappedProperty {
-        name: "tcpKeepAlive",
-        rule: "write true or false; the default is true",
-    },
-    MappedProperty {
-        name: "localSocket",
-        rule: "name a unix socket by its absolute path",
-    },
-    MappedProperty {
-        name: "characterEncoding",
-        rule: "write UTF-8, utf8 or utf8mb4",
-    },
+    MappedProperty { name: "tcpKeepAlive", rule: "write true or false; the default is true" },
+    MappedProperty { name: "localSocket", rule: "name a unix socket by its absolute path" },
+    MappedProperty { name: "characterEncoding", rule: "write UTF-8, utf8 or utf8mb4" },
 ];
 
 /// Properties that steer the Java driver and have no meaning for a connection of ours.
@@ -130,48 +115,18 @@ pub(super) const IGNORED: &[&str] = &[
 
 /// Properties that are known and must not be obeyed.
 pub(super) const REFUSED: &[(&str, &str)] = &[
-    (
-        "sessionVariables",
-        "the session is pinned, nothing else may change it",
-    ),
-    (
-        "initSQL",
-        "the session is pinned, nothing else may change it",
-    ),
-    (
-        "connectionInitSql",
-        "the session is pinned, nothing else may change it",
-    ),
-    (
-        "createDatabaseIfNotExist",
-        "a catalog is made by a person, not by connecting",
-    ),
-    (
-        "clientCertificateKeyStoreUrl",
-        "client certificates are not supported",
-    ),
-    (
-        "clientCertificateKeyStoreType",
-        "client certificates are not supported",
-    ),
+    ("sessionVariables", "the session is pinned, nothing else may change it"),
+    ("initSQL", "the session is pinned, nothing else may change it"),
+    ("connectionInitSql", "the session is pinned, nothing else may change it"),
+    ("createDatabaseIfNotExist", "a catalog is made by a person, not by connecting"),
+    ("clientCertificateKeyStoreUrl", "client certificates are not supported"),
+    ("clientCertificateKeyStoreType", "client certificates are not supported"),
     ("socketFactory", "name a unix socket with `localSocket`"),
-    (
-        "socksProxyHost",
-        "a proxy between host and target cannot be verified",
-    ),
-    (
-        "socksProxyPort",
-        "a proxy between host and target cannot be verified",
-    ),
-    (
-        "allowUrlInLocalInfile",
-        "files are never sent to the server",
-    ),
+    ("socksProxyHost", "a proxy between host and target cannot be verified"),
+    ("socksProxyPort", "a proxy between host and target cannot be verified"),
+    ("allowUrlInLocalInfile", "files are never sent to the server"),
     ("queryInterceptors", "Java classes cannot be run"),
-    (
-        "connectionLifecycleInterceptors",
-        "Java classes cannot be run",
-    ),
+    ("connectionLifecycleInterceptors", "Java classes cannot be run"),
     ("exceptionInterceptors", "Java classes cannot be run"),
     ("authenticationPlugins", "Java classes cannot be run"),
     ("dnsSrv", "one server is named, not a list of them"),

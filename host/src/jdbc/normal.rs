@@ -28,10 +28,7 @@ impl NormalisedUrl {
             Endpoint::Tcp { host, port } => Server::Tcp(normalised_host(host), *port),
             Endpoint::Socket(path) => Server::Socket(path.clone()),
         };
-        Self {
-            server,
-            catalog: catalog.to_ascii_lowercase(),
-        }
+        Self { server, catalog: catalog.to_ascii_lowercase() }
     }
 }
 

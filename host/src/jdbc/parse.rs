@@ -32,12 +32,8 @@ pub(super) fn jdbc_url(text: &str) -> Result<JdbcUrl, Vec<Problem>> {
         }
     };
     let (authority, catalog) = cut(place, '/');
-    let endpoint = endpoint(authority)
-        .map_err(|problem| problems.push(problem))
-        .ok();
-    let catalog = checked_catalog(catalog)
-        .map_err(|problem| problems.push(problem))
-        .ok();
+    let endpoint = endpoint(authority).map_err(|problem| problems.push(problem)).ok();
+    let catalog = checked_catalog(catalog).map_err(|problem| problems.push(problem)).ok();
     if let (Some(endpoint), Some(catalog), Some(properties)) = (endpoint, catalog, properties) {
         let url = assemble(endpoint, authority, catalog, properties);
         match url {
@@ -123,11 +119,9 @@ fn endpoint(authority: &str) -> Result<Endpoint, Problem> {
     };
     let port = match port {
         None | Some("") => PORT_DEFAULT,
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
-            .parse()
-            .ok()
-            .filter(|port| *port > 0)
-            .ok_or(Problem::Port)?,
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.parse().ok().filter(|port| *port > 0).ok_or(Problem::Port)?
+        }
         Some(_) => return Err(Problem::Port),
     };
     // Connector/J's own default for an empty host.
@@ -141,9 +135,7 @@ fn endpoint(authority: &str) -> Result<Endpoint, Problem> {
 }
 
 fn checked_catalog(catalog: Option<&str>) -> Result<&str, Problem> {
-    let catalog = catalog
-        .filter(|catalog| !catalog.is_empty())
-        .ok_or(Problem::CatalogMissing)?;
+    let catalog = catalog.filter(|catalog| !catalog.is_empty()).ok_or(Problem::CatalogMissing)?;
     let named = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-".contains(&byte);
     if catalog.len() <= CATALOG_LENGTH_MAX && catalog.bytes().all(named) {
         Ok(catalog)
@@ -180,14 +172,7 @@ mod tests {
             ("jdbc:mysql://my_service:/p", "my_service", 3306),
         ] {
             let url = JdbcUrl::parse(text).expect(text);
-            assert!(
-                url.endpoint
-                    == Endpoint::Tcp {
-                        host: host.into(),
-                        port
-                    },
-                "{text}"
-            );
+            assert!(url.endpoint == Endpoint::Tcp { host: host.into(), port }, "{text}");
         }
     }
 
@@ -239,10 +224,7 @@ mod tests {
             ("jdbc:mysql:replication://a,b/p", Problem::SchemeOfSeveral),
             ("jdbc:mysql+srv://a/p", Problem::SchemeOfSeveral),
             ("jdbc:mysql://a,b/p", Problem::SeveralHosts),
-            (
-                "jdbc:mysql://address=(host=a)(port=1)/p",
-                Problem::HostInParentheses,
-            ),
+            ("jdbc:mysql://address=(host=a)(port=1)/p", Problem::HostInParentheses),
             ("jdbc:mysql://(host=a,port=1)/p", Problem::HostInParentheses),
             ("jdbc:mysql://a:0/p", Problem::Port),
             ("jdbc:mysql://a:65536/p", Problem::Port),

@@ -94,10 +94,7 @@ impl JdbcUrlProblem {
             }
             Self::Fragment => "remove it; write `%23` for a `#` in a value",
             Self::PropertyName => "write properties as `?name=value&name=value`",
-            Self::PropertyUnknown {
-                nearest: Some(nearest),
-                ..
-            } => {
+            Self::PropertyUnknown { nearest: Some(nearest), .. } => {
                 return format!("did you mean `{nearest}`?");
             }
             Self::PropertyUnknown { nearest: None, .. } | Self::PropertyRefused { .. } => {

@@ -24,11 +24,7 @@ impl Properties {
             given.take(&name, value.into_owned());
         }
         let properties = given.properties();
-        if given.problems.is_empty() {
-            Ok(properties)
-        } else {
-            Err(given.problems)
-        }
+        if given.problems.is_empty() { Ok(properties) } else { Err(given.problems) }
     }
 }
 
@@ -47,8 +43,7 @@ impl Given {
         if CREDENTIALS.iter().any(|known| is(known)) {
             self.problems.push(Problem::Credentials);
         } else if let Some(&(name, reason)) = REFUSED.iter().find(|(known, _)| is(known)) {
-            self.problems
-                .push(Problem::PropertyRefused { name, reason });
+            self.problems.push(Problem::PropertyRefused { name, reason });
         } else if let Some(&name) = IGNORED.iter().find(|known| is(known)) {
             self.once(name);
             self.ignored.push(name);
@@ -70,10 +65,7 @@ impl Given {
     fn properties(&mut self) -> Properties {
         self.character_encoding();
         Properties {
-            tls: TlsPolicy {
-                mode: self.tls_mode(),
-                ca_file: self.ca_file(),
-            },
+            tls: TlsPolicy { mode: self.tls_mode(), ca_file: self.ca_file() },
             connect_timeout: self.milliseconds("connectTimeout", 60_000),
             socket_timeout: self.milliseconds("socketTimeout", 86_400_000),
             keep_alive: self.flag("tcpKeepAlive").unwrap_or(true),
@@ -111,16 +103,13 @@ impl Given {
     }
 
     fn ca_file(&mut self) -> Option<PathBuf> {
-        let is_pem = self
-            .value("trustCertificateKeyStoreType")
-            .map(|it| it.eq_ignore_ascii_case("PEM"));
+        let is_pem =
+            self.value("trustCertificateKeyStoreType").map(|it| it.eq_ignore_ascii_case("PEM"));
         if is_pem == Some(false) {
             self.refuse_value("trustCertificateKeyStoreType");
         }
         let store = "trustCertificateKeyStoreUrl";
-        let from_store = self
-            .value(store)
-            .map(|url| url.trim_start_matches("file:").to_owned());
+        let from_store = self.value(store).map(|url| url.trim_start_matches("file:").to_owned());
         if from_store.is_some() && self.value("serverSslCert").is_some() {
             self.problems.push(Problem::PropertyTwice { name: store });
         }
@@ -142,9 +131,7 @@ impl Given {
     fn character_encoding(&mut self) {
         let name = "characterEncoding";
         let other = self.value(name).is_some_and(|value| {
-            !["utf-8", "utf8", "utf8mb4"]
-                .iter()
-                .any(|it| it.eq_ignore_ascii_case(value))
+            !["utf-8", "utf8", "utf8mb4"].iter().any(|it| it.eq_ignore_ascii_case(value))
         });
         if other {
             self.refuse_value(name);
@@ -185,17 +172,11 @@ impl Given {
     }
 
     fn value(&self, name: &str) -> Option<&str> {
-        self.values
-            .iter()
-            .find(|(given, _)| *given == name)
-            .map(|(_, value)| value.as_str())
+        self.values.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_str())
     }
 
     fn refuse_value(&mut self, name: &'static str) {
-        let rule = MAPPED
-            .iter()
-            .find(|property| property.name == name)
-            .map_or("", |it| it.rule);
+        let rule = MAPPED.iter().find(|property| property.name == name).map_or("", |it| it.rule);
         self.problems.push(Problem::PropertyValue { name, rule });
     }
 }
@@ -205,24 +186,15 @@ fn unknown(name: &str) -> Problem {
     if !(1..=64).contains(&name.len()) || !name.bytes().all(named) {
         return Problem::PropertyName;
     }
-    let known = MAPPED
-        .iter()
-        .map(|it| it.name)
-        .chain(IGNORED.iter().copied());
+    let known = MAPPED.iter().map(|it| it.name).chain(IGNORED.iter().copied());
     let nearest = known
         .map(|known| {
-            (
-                strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase()),
-                known,
-            )
+            (strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase()), known)
         })
         .min()
         .filter(|(distance, _)| distance * 3 <= name.len())
         .map(|(_, known)| known);
-    Problem::PropertyUnknown {
-        name: name.to_owned(),
-        nearest,
-    }
+    Problem::PropertyUnknown { name: name.to_owned(), nearest }
 }
 
 #[cfg(test)]
@@ -241,18 +213,9 @@ mod tests {
             ("useSSL=false", TlsMode::Disabled),
             ("useSSL=true", TlsMode::Preferred),
             ("useSSL=true&requireSSL=true", TlsMode::Required),
-            (
-                "useSSL=true&verifyServerCertificate=true",
-                TlsMode::VerifyCa,
-            ),
-            (
-                "useSSL=true&verifyServerCertificate=false",
-                TlsMode::Preferred,
-            ),
-            (
-                "sslmode=verify_identity&useSSL=false",
-                TlsMode::VerifyIdentity,
-            ),
+            ("useSSL=true&verifyServerCertificate=true", TlsMode::VerifyCa),
+            ("useSSL=true&verifyServerCertificate=false", TlsMode::Preferred),
+            ("sslmode=verify_identity&useSSL=false", TlsMode::VerifyIdentity),
         ] {
             assert_eq!(parse(query).expect(query).tls().mode(), mode, "{query}");
         }
@@ -267,17 +230,10 @@ mod tests {
             "trustCertificateKeyStoreUrl=file%3A%2Fetc%2Fca.pem&trustCertificateKeyStoreType=PEM",
         ] {
             let url = parse(query).expect(query);
-            assert_eq!(
-                url.tls().ca_file(),
-                Some(std::path::Path::new("/etc/ca.pem")),
-                "{query}"
-            );
+            assert_eq!(url.tls().ca_file(), Some(std::path::Path::new("/etc/ca.pem")), "{query}");
         }
         let java = parse("trustCertificateKeyStoreUrl=file:/etc/trust.jks").unwrap_err();
-        assert!(
-            java.iter().any(|it| it.help().contains("keytool")),
-            "{java:?}"
-        );
+        assert!(java.iter().any(|it| it.help().contains("keytool")), "{java:?}");
     }
 
     #[test]
@@ -285,47 +241,28 @@ mod tests {
         let url = parse("connectTimeout=1500&socketTimeout=0").unwrap();
         assert_eq!(url.connect_timeout(), Some(Duration::from_millis(1_500)));
         assert_eq!(url.socket_timeout(), None);
-        for query in [
-            "connectTimeout=-1",
-            "connectTimeout=60001",
-            "socketTimeout=1.5",
-        ] {
+        for query in ["connectTimeout=-1", "connectTimeout=60001", "socketTimeout=1.5"] {
             assert!(parse(query).is_err(), "{query}");
         }
     }
 
     #[test]
     fn an_unknown_property_is_refused_by_name() {
-        let Err(problems) = parse("sslMod=DISABLED&colour=blue") else {
-            panic!("accepted")
-        };
+        let Err(problems) = parse("sslMod=DISABLED&colour=blue") else { panic!("accepted") };
         assert_eq!(
             problems,
             [
-                Problem::PropertyUnknown {
-                    name: "sslMod".into(),
-                    nearest: Some("sslMode")
-                },
-                Problem::PropertyUnknown {
-                    name: "colour".into(),
-                    nearest: None
-                },
+                Problem::PropertyUnknown { name: "sslMod".into(), nearest: Some("sslMode") },
+                Problem::PropertyUnknown { name: "colour".into(), nearest: None },
             ]
         );
     }
 
     #[test]
     fn what_would_change_the_session_is_refused() {
-        for query in [
-            "sessionVariables=sql_mode=''",
-            "createDatabaseIfNotExist=true",
-            "dnsSrv=1",
-        ] {
+        for query in ["sessionVariables=sql_mode=''", "createDatabaseIfNotExist=true", "dnsSrv=1"] {
             let problems = parse(query).expect_err(query);
-            assert!(
-                matches!(problems[..], [Problem::PropertyRefused { .. }]),
-                "{query}"
-            );
+            assert!(matches!(problems[..], [Problem::PropertyRefused { .. }]), "{query}");
         }
         assert!(matches!(
             parse("characterEncoding=gbk").unwrap_err()[..],

@@ -273,10 +273,7 @@ fn of_server(code: u16, state: &str) -> ServerFailure {
         // ER_CON_COUNT aside: shutdown, connection killed, idle cut.
         1053 | 1927 | 4031 => ServerFailure::ConnectionLost,
         1251 | 1524 => ServerFailure::LoginUnsupported,
-        _ => ServerFailure::Refused {
-            code,
-            state: state.to_owned(),
-        },
+        _ => ServerFailure::Refused { code, state: state.to_owned() },
     }
 }
 
@@ -299,13 +296,7 @@ fn of_io(error: &io::Error) -> ServerFailure {
 fn of_tls(text: &str) -> TlsProblem {
     let text = text.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if has(&[
-        "unknownissuer",
-        "unknown issuer",
-        "no trusted root",
-        "noroot",
-        "badsignature",
-    ]) {
+    if has(&["unknownissuer", "unknown issuer", "no trusted root", "noroot", "badsignature"]) {
         TlsProblem::UnknownIssuer
     } else if has(&["not valid for name", "notvalidforname"]) {
         TlsProblem::OtherHost
@@ -351,10 +342,7 @@ mod tests {
             ServerFailure::CatalogUnknown,
             ServerFailure::CatalogDenied,
             ServerFailure::TooManySessions { code: 1040 },
-            ServerFailure::Refused {
-                code: 1064,
-                state: "42000".to_owned(),
-            },
+            ServerFailure::Refused { code: 1064, state: "42000".to_owned() },
             ServerFailure::Unreadable,
         ];
         let codes: Vec<_> = failures.iter().map(ServerFailure::code).collect();

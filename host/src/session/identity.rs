@@ -67,11 +67,7 @@ pub struct ServerVersion {
 impl ServerVersion {
     /// A version.
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
-        Self {
-            major,
-            minor,
-            patch,
-        }
+        Self { major, minor, patch }
     }
 
     /// The first three numbers of `8.0.36-log` or `5.5.5-10.11.6-MariaDB`.
@@ -177,9 +173,7 @@ impl ServerIdentity {
             (Flavour::MariaDb, _) | (_, None | Some("")) => derived_id(flavour, variables),
             (_, Some(uuid)) => uuid.to_owned(),
         };
-        let group = variables
-            .value("group_replication_group_name")
-            .filter(|name| !name.is_empty());
+        let group = variables.value("group_replication_group_name").filter(|name| !name.is_empty());
         Self {
             incarnation: id.clone(),
             id,
@@ -215,11 +209,7 @@ fn derived_id(flavour: Flavour, variables: &Variables) -> String {
     }
     let digest = Digest::of(preimage).to_string();
     let short: String = digest.chars().skip("sha256:".len()).take(32).collect();
-    let prefix = if flavour == Flavour::MariaDb {
-        "mariadb"
-    } else {
-        "server"
-    };
+    let prefix = if flavour == Flavour::MariaDb { "mariadb" } else { "server" };
     format!("{prefix}-{short}")
 }
 
@@ -242,9 +232,7 @@ async fn started_at(
         "SELECT CAST(UNIX_TIMESTAMP() - variable_value AS UNSIGNED) FROM {table} \
          WHERE variable_name = 'UPTIME'"
     );
-    conn.query_first(statement)
-        .await
-        .map_err(|error| ServerFailure::of(&error))
+    conn.query_first(statement).await.map_err(|error| ServerFailure::of(&error))
 }
 
 #[cfg(test)]
@@ -270,11 +258,8 @@ mod tests {
 
     #[test]
     fn mysql_is_its_uuid_and_mariadb_a_digest_of_what_is_its_own() {
-        let mysql = identity(&[
-            ("version", "8.0.1"),
-            ("innodb_page_size", "8"),
-            ("server_uuid", "u"),
-        ]);
+        let mysql =
+            identity(&[("version", "8.0.1"), ("innodb_page_size", "8"), ("server_uuid", "u")]);
         assert_eq!((mysql.id(), mysql.flavour()), ("u", Flavour::MySql));
         let one = [
             ("version", "10.11.6-MariaDB"),

@@ -43,9 +43,7 @@ pub(crate) async fn open(spec: &SessionSpec<'_>) -> Result<Conn, ServerFailure> 
             Err(error) => error,
         };
         match second_attempt(spec.url.tls().mode(), tls, &error) {
-            Some(tls) => connect(spec, tls)
-                .await
-                .map_err(|error| ServerFailure::of(&error)),
+            Some(tls) => connect(spec, tls).await.map_err(|error| ServerFailure::of(&error)),
             None => Err(ServerFailure::of(&error)),
         }
     };
@@ -67,10 +65,7 @@ async fn connect(spec: &SessionSpec<'_>, tls: Option<SslOpts>) -> Result<Conn, m
 }
 
 /// The TLS options to try next, when a mode does not mean what the driver made of it.
-#[expect(
-    clippy::option_option,
-    reason = "no second attempt, and one without TLS"
-)]
+#[expect(clippy::option_option, reason = "no second attempt, and one without TLS")]
 fn second_attempt(
     mode: TlsMode,
     tls: Option<SslOpts>,
@@ -134,9 +129,7 @@ async fn tls_options(url: &JdbcUrl) -> Result<Option<SslOpts>, ServerFailure> {
         options = options.with_danger_skip_domain_validation(true);
     }
     if let Some(path) = url.tls().ca_file() {
-        let pem = tokio::fs::read(path)
-            .await
-            .map_err(|_| ServerFailure::CaFile)?;
+        let pem = tokio::fs::read(path).await.map_err(|_| ServerFailure::CaFile)?;
         // The driver takes anything without a PEM section for a DER certificate.
         if !pem.starts_with(b"-----BEGIN") && !contains(&pem, b"-----BEGIN CERTIFICATE-----") {
             return Err(ServerFailure::CaFile);

@@ -64,83 +64,48 @@ pub(crate) async fn pin(
             statement.push_str(expression);
         }
     }
-    conn.query_drop(statement)
-        .await
-        .map_err(|error| ServerFailure::of(&error))?;
-    let mut names: Vec<&str> = pins
-        .iter()
-        .flat_map(|pin| pin.names.iter().copied())
-        .collect();
+    conn.query_drop(statement).await.map_err(|error| ServerFailure::of(&error))?;
+    let mut names: Vec<&str> = pins.iter().flat_map(|pin| pin.names.iter().copied()).collect();
     names.extend_from_slice(also_read);
     let found = Variables::session(conn, &names).await?;
     let mismatches: Vec<_> = pins.iter().filter_map(|pin| pin.mismatch(&found)).collect();
-    Ok(if mismatches.is_empty() {
-        Ok(found)
-    } else {
-        Err(mismatches)
-    })
+    Ok(if mismatches.is_empty() { Ok(found) } else { Err(mismatches) })
 }
 
 impl Pin {
     /// Sets the first of `names` to a text and wants it back.
     pub(crate) fn text(names: &'static [&'static str], text: &str) -> Self {
         let wanted = Wanted::Text(text.to_owned());
-        Self {
-            names,
-            expression: Some(format!("'{text}'")),
-            wanted,
-            optional: false,
-        }
+        Self { names, expression: Some(format!("'{text}'")), wanted, optional: false }
     }
 
     /// Sets the first of `names` to a number and wants it back.
     pub(crate) fn number(names: &'static [&'static str], number: u64) -> Self {
         let wanted = Wanted::Number(number);
-        Self {
-            names,
-            expression: Some(number.to_string()),
-            wanted,
-            optional: false,
-        }
+        Self { names, expression: Some(number.to_string()), wanted, optional: false }
     }
 
     /// Sets a switch and wants it back.
     pub(crate) fn switch(names: &'static [&'static str], on: bool) -> Self {
         let (digit, word) = if on { ("1", "ON") } else { ("0", "OFF") };
         let wanted = Wanted::Text(word.to_owned());
-        Self {
-            names,
-            expression: Some(digit.to_owned()),
-            wanted,
-            optional: false,
-        }
+        Self { names, expression: Some(digit.to_owned()), wanted, optional: false }
     }
 
     /// Only wants a text back: `NAMES` sets it.
     pub(crate) fn read_back(names: &'static [&'static str], text: &str) -> Self {
         let wanted = Wanted::Text(text.to_owned());
-        Self {
-            names,
-            expression: None,
-            wanted,
-            optional: false,
-        }
+        Self { names, expression: None, wanted, optional: false }
     }
 
     /// For a variable not every server has.
     pub(crate) fn where_known(self) -> Self {
-        Self {
-            optional: true,
-            ..self
-        }
+        Self { optional: true, ..self }
     }
 
     /// The name this server has for it.
     fn name_in(&self, known: &Variables) -> Option<&'static str> {
-        self.names
-            .iter()
-            .copied()
-            .find(|name| known.value(name).is_some())
+        self.names.iter().copied().find(|name| known.value(name).is_some())
     }
 
     fn mismatch(&self, found: &Variables) -> Option<PinMismatch> {
@@ -166,10 +131,7 @@ impl Wanted {
             }
             Self::Number(number) => {
                 found.split('.').next().and_then(|whole| whole.parse().ok()) == Some(*number)
-                    && found
-                        .split('.')
-                        .nth(1)
-                        .is_none_or(|rest| rest.bytes().all(|b| b == b'0'))
+                    && found.split('.').nth(1).is_none_or(|rest| rest.bytes().all(|b| b == b'0'))
             }
             Self::Words(words) => {
                 let mut wanted: Vec<_> =
@@ -211,10 +173,8 @@ mod tests {
 
     #[test]
     fn words_are_compared_as_a_set() {
-        let wanted = Wanted::Words(vec![
-            "STRICT_TRANS_TABLES".into(),
-            "NO_ENGINE_SUBSTITUTION".into(),
-        ]);
+        let wanted =
+            Wanted::Words(vec!["STRICT_TRANS_TABLES".into(), "NO_ENGINE_SUBSTITUTION".into()]);
         assert!(wanted.is("NO_ENGINE_SUBSTITUTION,STRICT_TRANS_TABLES"));
         assert!(!wanted.is("STRICT_TRANS_TABLES"));
         assert!(!wanted.is("STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION,ANSI_QUOTES"));
@@ -240,10 +200,6 @@ mod tests {
         };
         assert!(pin(false).mismatch(&Variables::default()).is_some());
         assert!(pin(true).mismatch(&Variables::default()).is_none());
-        assert!(
-            pin(true)
-                .mismatch(&Variables::given(&[("b", "2")]))
-                .is_some()
-        );
+        assert!(pin(true).mismatch(&Variables::given(&[("b", "2")])).is_some());
     }
 }

@@ -28,10 +28,8 @@ impl Variables {
     async fn read(conn: &mut Conn, show: &str, names: &[&str]) -> Result<Self, ServerFailure> {
         // Names are constants of this host, never input.
         let statement = format!("{show} WHERE Variable_name IN ('{}')", names.join("','"));
-        let rows: Vec<(String, Option<String>)> = conn
-            .query(statement)
-            .await
-            .map_err(|error| ServerFailure::of(&error))?;
+        let rows: Vec<(String, Option<String>)> =
+            conn.query(statement).await.map_err(|error| ServerFailure::of(&error))?;
         let value = |(name, value): (String, Option<String>)| {
             (name.to_ascii_lowercase(), value.unwrap_or_default())
         };
@@ -51,9 +49,7 @@ impl Variables {
     /// Whether the variable is there and says anything but off.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.value(name).is_some_and(|value| {
-            !["", "0", "OFF", "NO", "NONE"]
-                .iter()
-                .any(|off| off.eq_ignore_ascii_case(value))
+            !["", "0", "OFF", "NO", "NONE"].iter().any(|off| off.eq_ignore_ascii_case(value))
         })
     }
 
@@ -67,11 +63,6 @@ impl Variables {
 impl Variables {
     /// Values a test made up.
     pub(crate) fn given(values: &[(&str, &str)]) -> Self {
-        Self(
-            values
-                .iter()
-                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
-                .collect(),
-        )
+        Self(values.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect())
     }
 }

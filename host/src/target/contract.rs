@@ -15,10 +15,7 @@ pub struct SessionContract {
 impl Default for SessionContract {
     fn default() -> Self {
         Self {
-            sql_mode: vec![
-                "NO_ENGINE_SUBSTITUTION".to_owned(),
-                "STRICT_TRANS_TABLES".to_owned(),
-            ],
+            sql_mode: vec!["NO_ENGINE_SUBSTITUTION".to_owned(), "STRICT_TRANS_TABLES".to_owned()],
             character_set: "utf8mb4".to_owned(),
             time_zone: "+00:00".to_owned(),
         }
@@ -43,10 +40,7 @@ impl SessionContract {
     /// Checked before any of it becomes part of a statement.
     pub(super) fn problem(&self) -> Option<ContractProblem> {
         let is_word = |word: &String| {
-            !word.is_empty()
-                && word
-                    .bytes()
-                    .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         };
         if !self.sql_mode.iter().all(is_word) {
             Some(ContractProblem::SqlMode)
@@ -75,20 +69,11 @@ mod tests {
     fn nothing_but_words_and_offsets_reaches_a_statement() {
         let good = SessionContract::default();
         assert_eq!(good.problem(), None);
-        let bad = SessionContract {
-            sql_mode: vec!["A', x = '".to_owned()],
-            ..good.clone()
-        };
+        let bad = SessionContract { sql_mode: vec!["A', x = '".to_owned()], ..good.clone() };
         assert_eq!(bad.problem(), Some(ContractProblem::SqlMode));
-        let bad = SessionContract {
-            character_set: "gbk".to_owned(),
-            ..good.clone()
-        };
+        let bad = SessionContract { character_set: "gbk".to_owned(), ..good.clone() };
         assert_eq!(bad.problem(), Some(ContractProblem::CharacterSet));
-        let bad = SessionContract {
-            time_zone: "SYSTEM".to_owned(),
-            ..good
-        };
+        let bad = SessionContract { time_zone: "SYSTEM".to_owned(), ..good };
         assert_eq!(bad.problem(), Some(ContractProblem::TimeZone));
     }
 }

@@ -47,12 +47,10 @@ pub(super) async fn catalogs_differ(
     if !control_catalog.eq_ignore_ascii_case(target_catalog) {
         return Ok(());
     }
-    let variables = Variables::session(control, IDENTITY_VARIABLES)
-        .await
-        .map_err(TargetError::control)?;
-    let control_server = ServerIdentity::read(control, &variables)
-        .await
-        .map_err(TargetError::control)?;
+    let variables =
+        Variables::session(control, IDENTITY_VARIABLES).await.map_err(TargetError::control)?;
+    let control_server =
+        ServerIdentity::read(control, &variables).await.map_err(TargetError::control)?;
     if control_server.shares_catalogs_with(server) {
         Err(TargetError::ControlAlias)
     } else {

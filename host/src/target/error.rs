@@ -115,30 +115,18 @@ pub enum TargetError {
 
 impl TargetError {
     pub(super) const fn target(failure: ServerFailure) -> Self {
-        Self::Server {
-            side: Side::Target,
-            failure,
-        }
+        Self::Server { side: Side::Target, failure }
     }
 
     pub(super) const fn control(failure: ServerFailure) -> Self {
-        Self::Server {
-            side: Side::Control,
-            failure,
-        }
+        Self::Server { side: Side::Control, failure }
     }
 
     /// The stable code, kebab-case.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Server {
-                side: Side::Target,
-                failure,
-            } => failure.target_code(),
-            Self::Server {
-                side: Side::Control,
-                failure,
-            } => failure.control_code(),
+            Self::Server { side: Side::Target, failure } => failure.target_code(),
+            Self::Server { side: Side::Control, failure } => failure.control_code(),
             Self::CatalogMismatch { .. } => "catalog-mismatch",
             Self::ControlUrl => "control-url-equal",
             Self::ControlAlias => "control-catalog-reached",
@@ -240,9 +228,5 @@ fn in_catalog(found: Option<&str>) -> String {
 }
 
 fn listed<T: fmt::Display>(items: &[T]) -> String {
-    items
-        .iter()
-        .map(T::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
+    items.iter().map(T::to_string).collect::<Vec<_>>().join("; ")
 }

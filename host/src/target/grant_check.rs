@@ -24,19 +24,11 @@ pub(super) async fn check(
     server: &ServerIdentity,
     reading: GrantReading<'_>,
 ) -> Result<Vec<TargetWarning>, TargetError> {
-    let mut grants = read_grants(conn, server, reading)
-        .await
-        .map_err(TargetError::target)?;
+    let mut grants = read_grants(conn, server, reading).await.map_err(TargetError::target)?;
     // A global privilege shows every catalog; the list would say nothing more.
-    let sees_all = grants
-        .findings
-        .iter()
-        .any(|finding| finding.reach == GrantReach::Server);
+    let sees_all = grants.findings.iter().any(|finding| finding.reach == GrantReach::Server);
     if !sees_all {
-        for catalog in visible_catalogs(conn, reading)
-            .await
-            .map_err(TargetError::target)?
-        {
+        for catalog in visible_catalogs(conn, reading).await.map_err(TargetError::target)? {
             grants.visible(catalog);
         }
     }
@@ -44,10 +36,7 @@ pub(super) async fn check(
     if !findings.is_empty() && config.grant_check == GrantCheck::Enforce {
         return Err(TargetError::GrantsBeyond { findings });
     }
-    let mut warnings: Vec<_> = findings
-        .into_iter()
-        .map(TargetWarning::GrantsBeyond)
-        .collect();
+    let mut warnings: Vec<_> = findings.into_iter().map(TargetWarning::GrantsBeyond).collect();
     if grants.has_wildcard {
         warnings.push(TargetWarning::GrantWildcard);
     }
@@ -71,13 +60,10 @@ impl Grants {
             matches!(&finding.reach, GrantReach::Catalog(name)
                 if name.eq_ignore_ascii_case(control_catalog))
         };
-        let (control, mut others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.findings)
-            .into_iter()
-            .partition(is_control);
-        let privileges: BTreeSet<String> = control
-            .iter()
-            .flat_map(|finding| finding.privileges.iter().cloned())
-            .collect();
+        let (control, mut others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.findings).into_iter().partition(is_control);
+        let privileges: BTreeSet<String> =
+            control.iter().flat_map(|finding| finding.privileges.iter().cloned()).collect();
         if !control.is_empty() {
             let privileges = privileges.into_iter().collect();
             let reach = GrantReach::ControlCatalog;
@@ -121,10 +107,8 @@ async fn take_on_roles(
     grants: &mut Grants,
 ) -> Result<Vec<String>, ServerFailure> {
     let failed = |error: mysql_async::Error| ServerFailure::of(&error);
-    let before: Option<Option<String>> = conn
-        .query_first("SELECT CURRENT_ROLE()")
-        .await
-        .map_err(failed)?;
+    let before: Option<Option<String>> =
+        conn.query_first("SELECT CURRENT_ROLE()").await.map_err(failed)?;
     let mut unread = Vec::new();
     for role in roles {
         let is_read = unread.len() < UNREAD_ROLE_COUNT_MAX
@@ -134,13 +118,10 @@ async fn take_on_roles(
             unread.push(role.clone());
         }
     }
-    let before = before.flatten().map_or_else(
-        || "NONE".to_owned(),
-        |role| format!("`{}`", role.replace('`', "``")),
-    );
-    conn.query_drop(format!("SET ROLE {before}"))
-        .await
-        .map_err(failed)?;
+    let before = before
+        .flatten()
+        .map_or_else(|| "NONE".to_owned(), |role| format!("`{}`", role.replace('`', "``")));
+    conn.query_drop(format!("SET ROLE {before}")).await.map_err(failed)?;
     Ok(unread)
 }
 
@@ -150,10 +131,8 @@ async fn show(
     reading: GrantReading<'_>,
     grants: &mut Grants,
 ) -> Result<(), ServerFailure> {
-    let lines: Vec<String> = conn
-        .query(statement)
-        .await
-        .map_err(|error| ServerFailure::of(&error))?;
+    let lines: Vec<String> =
+        conn.query(statement).await.map_err(|error| ServerFailure::of(&error))?;
     for line in &lines {
         grants.take(line, reading);
     }
@@ -167,16 +146,12 @@ async fn visible_catalogs(
     conn: &mut Conn,
     reading: GrantReading<'_>,
 ) -> Result<Vec<String>, ServerFailure> {
-    let names: Vec<String> = conn
-        .query("SHOW DATABASES")
-        .await
-        .map_err(|error| ServerFailure::of(&error))?;
+    let names: Vec<String> =
+        conn.query("SHOW DATABASES").await.map_err(|error| ServerFailure::of(&error))?;
     let is_own = |name: &String| {
         name == reading.catalog
             || reading.folds_case && name.eq_ignore_ascii_case(reading.catalog)
-            || ALWAYS_VISIBLE
-                .iter()
-                .any(|always| always.eq_ignore_ascii_case(name))
+            || ALWAYS_VISIBLE.iter().any(|always| always.eq_ignore_ascii_case(name))
     };
     Ok(names.into_iter().filter(|name| !is_own(name)).collect())
 }

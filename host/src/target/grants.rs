@@ -43,10 +43,7 @@ impl fmt::Display for GrantFinding {
         match &self.reach {
             GrantReach::Server => write!(f, "{privileges} on the server or every catalog"),
             GrantReach::Catalog(name) if privileges.is_empty() => {
-                write!(
-                    f,
-                    "the catalog `{name}` is open to it (to every account, or by a role)"
-                )
+                write!(f, "the catalog `{name}` is open to it (to every account, or by a role)")
             }
             GrantReach::Catalog(name) => write!(f, "{privileges} on the catalog `{name}`"),
             GrantReach::ControlCatalog => f.write_str("it reaches the control catalog"),
@@ -137,21 +134,14 @@ impl Grants {
         reading: GrantReading<'_>,
     ) {
         // `ON TABLE`, `ON PROCEDURE`, `ON PACKAGE BODY` name a kind first.
-        let start = object
-            .iter()
-            .position(|token| !matches!(token, Token::Word(_)))
-            .unwrap_or(0);
+        let start = object.iter().position(|token| !matches!(token, Token::Word(_))).unwrap_or(0);
         match object.get(start..).unwrap_or_default() {
             [Token::Symbol('*'), Token::Symbol('.'), Token::Symbol('*')] => {
                 if privileges != ["USAGE"] {
                     self.found(privileges, GrantReach::Server);
                 }
             }
-            [
-                Token::Quoted(pattern),
-                Token::Symbol('.'),
-                Token::Symbol('*'),
-            ] => {
+            [Token::Quoted(pattern), Token::Symbol('.'), Token::Symbol('*')] => {
                 self.take_catalog(
                     privileges,
                     &Pattern::of(pattern, reading.has_wildcards),
@@ -228,11 +218,7 @@ impl Pattern {
             Piece::AnyChar | Piece::AnyText => true,
         };
         self.0.len() == catalog.chars().count()
-            && self
-                .0
-                .iter()
-                .zip(catalog.chars())
-                .all(|(piece, char)| same(piece, char))
+            && self.0.iter().zip(catalog.chars()).all(|(piece, char)| same(piece, char))
     }
 
     fn text(&self) -> String {
@@ -291,11 +277,8 @@ fn roles(tokens: &[Token]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const READING: GrantReading<'_> = GrantReading {
-        catalog: "plugin_preview",
-        folds_case: false,
-        has_wildcards: true,
-    };
+    const READING: GrantReading<'_> =
+        GrantReading { catalog: "plugin_preview", folds_case: false, has_wildcards: true };
 
     fn read(lines: &[&str]) -> Grants {
         let mut grants = Grants::default();
@@ -306,11 +289,7 @@ mod tests {
     }
 
     fn reaches(line: &str) -> Vec<GrantReach> {
-        read(&[line])
-            .findings
-            .into_iter()
-            .map(|finding| finding.reach)
-            .collect()
+        read(&[line]).findings.into_iter().map(|finding| finding.reach).collect()
     }
 
     #[test]
@@ -339,19 +318,12 @@ mod tests {
     fn other_catalogs_are_found() {
         for (line, catalog) in [
             ("GRANT SELECT ON `other`.* TO `t`@`%`", "other"),
-            (
-                "GRANT SELECT ON `Plugin_preview`.* TO `t`@`%`",
-                "Plugin_preview",
-            ),
+            ("GRANT SELECT ON `Plugin_preview`.* TO `t`@`%`", "Plugin_preview"),
             ("GRANT SELECT ON `mysql`.`user` TO `t`@`%`", "mysql"),
             ("GRANT EXECUTE ON PROCEDURE `other`.`p` TO `t`@`%`", "other"),
             ("GRANT SELECT ON `a``b`.* TO `t`@`%`", "a`b"),
         ] {
-            assert_eq!(
-                reaches(line),
-                [GrantReach::Catalog(catalog.to_owned())],
-                "{line}"
-            );
+            assert_eq!(reaches(line), [GrantReach::Catalog(catalog.to_owned())], "{line}");
         }
     }
 
@@ -360,15 +332,9 @@ mod tests {
         assert!(read(&["GRANT SELECT ON `plugin_preview`.* TO `t`@`%`"]).has_wildcard);
         assert!(!read(&[r"GRANT SELECT ON `plugin\_preview`.* TO `t`@`%`"]).has_wildcard);
         let pattern = "GRANT SELECT ON `plugin%`.* TO `t`@`%`";
-        assert_eq!(
-            reaches(pattern),
-            [GrantReach::Pattern("plugin%".to_owned())]
-        );
+        assert_eq!(reaches(pattern), [GrantReach::Pattern("plugin%".to_owned())]);
         let mut grants = Grants::default();
-        let reading = GrantReading {
-            has_wildcards: false,
-            ..READING
-        };
+        let reading = GrantReading { has_wildcards: false, ..READING };
         grants.take("GRANT SELECT ON `plugin_preview`.* TO `t`@`%`", reading);
         assert_eq!(grants, Grants::default());
     }

@@ -128,16 +128,12 @@ fn live_session(mut row: Row) -> (LiveSession, Option<String>) {
         _ => None,
     };
     let session = LiveSession {
-        id: text("Id")
-            .and_then(|id| id.parse().ok())
-            .unwrap_or_default(),
+        id: text("Id").and_then(|id| id.parse().ok()).unwrap_or_default(),
         is_own_user: false,
         catalog: text("db"),
         command: text("Command").unwrap_or_default(),
         state: text("State").filter(|state| !state.is_empty()),
-        seconds: text("Time")
-            .and_then(|time| time.parse().ok())
-            .unwrap_or_default(),
+        seconds: text("Time").and_then(|time| time.parse().ok()).unwrap_or_default(),
         statement: text("Info"),
     };
     (session, text("User"))

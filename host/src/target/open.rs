@@ -35,9 +35,7 @@ impl fmt::Debug for Target {
 impl Target {
     /// The target a configuration describes. Nothing is opened.
     pub fn new(config: &SqlTargetConfig) -> Self {
-        Self {
-            config: Arc::new(config.clone()),
-        }
+        Self { config: Arc::new(config.clone()) }
     }
 
     /// The configuration.
@@ -72,9 +70,7 @@ impl Target {
             (Err(error), Err(_)) => return Err(error),
         };
         let verifying = self.verify(&mut target, &mut control, contract);
-        let verified = tokio::time::timeout_at(deadline, verifying)
-            .await
-            .unwrap_or_else(late);
+        let verified = tokio::time::timeout_at(deadline, verifying).await.unwrap_or_else(late);
         session::close(control).await;
         match verified {
             Ok(verified) => Ok(verified.into_connection(target, &self.config)),
@@ -105,9 +101,7 @@ impl Target {
         let config = &self.config;
         let pins = pins::pins(contract, &config.bounds);
         let known = self.variables(target, &pins).await?;
-        let server = ServerIdentity::read(target, &known)
-            .await
-            .map_err(TargetError::target)?;
+        let server = ServerIdentity::read(target, &known).await.map_err(TargetError::target)?;
         server_checks::supported(&server)?;
         server_checks::allowed(&server, &config.allowed_servers)?;
         let place = Place::read(target).await?;
@@ -130,13 +124,7 @@ impl Target {
         if is_proxied {
             warnings.push(TargetWarning::BehindProxy);
         }
-        Ok(Verified {
-            session_id: place.session_id,
-            is_proxied,
-            server,
-            settings,
-            warnings,
-        })
+        Ok(Verified { session_id: place.session_id, is_proxied, server, settings, warnings })
     }
 
     async fn variables(
@@ -147,9 +135,7 @@ impl Target {
         let mut names: Vec<&str> = pins::names_of(pins).collect();
         names.extend_from_slice(IDENTITY_VARIABLES);
         names.extend_from_slice(server_checks::SERVER_VARIABLES);
-        Variables::session(target, &names)
-            .await
-            .map_err(TargetError::target)
+        Variables::session(target, &names).await.map_err(TargetError::target)
     }
 }
 
@@ -171,11 +157,7 @@ impl Place {
             .map_err(|error| TargetError::target(ServerFailure::of(&error)))?;
         let (session_id, catalog, control_table) =
             row.ok_or(TargetError::target(ServerFailure::Unreadable))?;
-        Ok(Self {
-            session_id,
-            catalog,
-            control_table,
-        })
+        Ok(Self { session_id, catalog, control_table })
     }
 
     fn is_allowed(&self, config: &SqlTargetConfig) -> Result<(), TargetError> {
@@ -184,9 +166,7 @@ impl Place {
             return Err(TargetError::CatalogMismatch { allowed, found });
         }
         match &self.control_table {
-            Some(table) => Err(TargetError::ControlTables {
-                table: table.clone(),
-            }),
+            Some(table) => Err(TargetError::ControlTables { table: table.clone() }),
             None => Ok(()),
         }
     }

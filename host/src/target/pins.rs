@@ -88,11 +88,8 @@ fn bounded(bounds: &TargetBounds) -> Vec<Pin> {
         // A holder that vanished: its row locks last this long.
         Pin::number(&["wait_timeout"], bounds.idle_session.as_secs()),
         // MariaDB only, and then the server itself ends a statement whose host is gone.
-        Pin::number(
-            &["max_statement_time"],
-            bounds.statement_budget.as_secs().max(1),
-        )
-        .where_known(),
+        Pin::number(&["max_statement_time"], bounds.statement_budget.as_secs().max(1))
+            .where_known(),
     ]
 }
 

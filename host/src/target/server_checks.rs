@@ -31,11 +31,7 @@ pub(super) fn supported(server: &ServerIdentity) -> Result<(), TargetError> {
         Flavour::MariaDb if version < ServerVersion::new(10, 6, 0) => "it is older than 10.6",
         Flavour::MySql | Flavour::MariaDb => return Ok(()),
     };
-    Err(TargetError::ServerUnsupported {
-        flavour: server.flavour(),
-        version,
-        reason,
-    })
+    Err(TargetError::ServerUnsupported { flavour: server.flavour(), version, reason })
 }
 
 /// Only the identities the operator listed, when there is a list.
@@ -43,20 +39,13 @@ pub(super) fn allowed(server: &ServerIdentity, list: &[String]) -> Result<(), Ta
     if list.is_empty() || list.iter().any(|id| id.eq_ignore_ascii_case(server.id())) {
         Ok(())
     } else {
-        Err(TargetError::ServerNotAllowed {
-            id: server.id().to_owned(),
-        })
+        Err(TargetError::ServerNotAllowed { id: server.id().to_owned() })
     }
 }
 
 /// The server has to be a writer: a receipt on a replica is no receipt.
 pub(super) async fn writer(conn: &mut Conn, variables: &Variables) -> Result<(), TargetError> {
-    for variable in [
-        "read_only",
-        "super_read_only",
-        "innodb_read_only",
-        "offline_mode",
-    ] {
+    for variable in ["read_only", "super_read_only", "innodb_read_only", "offline_mode"] {
         if variables.is_on(variable) {
             return Err(TargetError::ServerReadOnly { variable });
         }
@@ -64,9 +53,7 @@ pub(super) async fn writer(conn: &mut Conn, variables: &Variables) -> Result<(),
     // InnoDB refuses statement logging below REPEATABLE READ with error 1665 (manual, "SET
     // TRANSACTION Statement"); found here, it is not found after a claim.
     let logs_statements = variables.is_on("log_bin")
-        && variables
-            .value("binlog_format")
-            .is_some_and(|it| it.eq_ignore_ascii_case("STATEMENT"));
+        && variables.value("binlog_format").is_some_and(|it| it.eq_ignore_ascii_case("STATEMENT"));
     if logs_statements {
         return Err(TargetError::BinlogStatements);
     }
@@ -79,16 +66,11 @@ pub(super) async fn writer(conn: &mut Conn, variables: &Variables) -> Result<(),
 /// Galera: a node outside the primary component answers, and refuses what matters.
 async fn cluster_ready(conn: &mut Conn) -> Result<(), TargetError> {
     let names = ["wsrep_ready", "wsrep_cluster_status"];
-    let status = Variables::status(conn, &names)
-        .await
-        .map_err(TargetError::target)?;
+    let status = Variables::status(conn, &names).await.map_err(TargetError::target)?;
     for (variable, wanted) in [("wsrep_ready", "ON"), ("wsrep_cluster_status", "Primary")] {
         let value = status.value(variable).unwrap_or_default();
         if !value.eq_ignore_ascii_case(wanted) {
-            return Err(TargetError::ClusterNotReady {
-                variable,
-                value: value.to_owned(),
-            });
+            return Err(TargetError::ClusterNotReady { variable, value: value.to_owned() });
         }
     }
     Ok(())
@@ -100,10 +82,9 @@ pub(super) fn warnings(server: &ServerIdentity, variables: &Variables) -> Vec<Ta
     if !server.has_atomic_ddl() {
         warnings.push(TargetWarning::DdlNotAtomic);
     }
-    for (variable, applies) in [
-        ("innodb_flush_log_at_trx_commit", true),
-        ("sync_binlog", variables.is_on("log_bin")),
-    ] {
+    for (variable, applies) in
+        [("innodb_flush_log_at_trx_commit", true), ("sync_binlog", variables.is_on("log_bin"))]
+    {
         if applies && variables.number(variable).is_some_and(|value| value != 1) {
             warnings.push(TargetWarning::WeakDurability { variable });
         }

@@ -14,9 +14,7 @@ impl PrivateServer {
     /// A session of root, by socket, without a catalog.
     pub async fn admin(&self) -> Conn {
         self.connect_with(
-            OptsBuilder::default()
-                .user(Some("root"))
-                .socket(Some(self.socket_text())),
+            OptsBuilder::default().user(Some("root")).socket(Some(self.socket_text())),
         )
         .await
     }
@@ -50,18 +48,12 @@ impl PrivateServer {
                 panic!("{} refused `{statement}`: {error}", self.flavour());
             }
         }
-        admin
-            .disconnect()
-            .await
-            .expect("root's session can be closed");
+        admin.disconnect().await.expect("root's session can be closed");
     }
 
     /// Creates an empty catalog in utf8mb4.
     pub async fn create_catalog(&self, catalog: &str) {
-        self.execute(&[&format!(
-            "CREATE DATABASE `{catalog}` CHARACTER SET utf8mb4"
-        )])
-        .await;
+        self.execute(&[&format!("CREATE DATABASE `{catalog}` CHARACTER SET utf8mb4")]).await;
     }
 
     /// Creates an account that may connect from anywhere, with `grants` such as
@@ -70,11 +62,7 @@ impl PrivateServer {
         let account = format!("'{user}'@'%'");
         let password = password.replace('\\', r"\\").replace('\'', r"\'");
         let mut statements = vec![format!("CREATE USER {account} IDENTIFIED BY '{password}'")];
-        statements.extend(
-            grants
-                .iter()
-                .map(|grant| format!("GRANT {grant} TO {account}")),
-        );
+        statements.extend(grants.iter().map(|grant| format!("GRANT {grant} TO {account}")));
         let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
         self.execute(&statements).await;
     }
@@ -89,10 +77,7 @@ impl PrivateServer {
             )
             .await
             .expect("root reads the process list");
-        admin
-            .disconnect()
-            .await
-            .expect("root's session can be closed");
+        admin.disconnect().await.expect("root's session can be closed");
         count.expect("a count is one row")
     }
 

@@ -50,14 +50,10 @@ impl Flavour {
                 Box::new(|flavour: Self| flavour.missing().filter(|_| flavour != Self::MariaDb))
             }
         };
-        let (kept, skipped): (Vec<Self>, Vec<Self>) = Self::ALL
-            .iter()
-            .partition(|flavour| left_out(**flavour).is_none());
+        let (kept, skipped): (Vec<Self>, Vec<Self>) =
+            Self::ALL.iter().partition(|flavour| left_out(**flavour).is_none());
         for flavour in skipped {
-            eprintln!(
-                "skipped on {flavour}: {}",
-                left_out(flavour).unwrap_or_default()
-            );
+            eprintln!("skipped on {flavour}: {}", left_out(flavour).unwrap_or_default());
         }
         kept
     }
@@ -120,24 +116,14 @@ shorthand!(
 );
 
 fn parse(list: &str) -> Vec<Flavour> {
-    let names: Vec<&str> = list
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
-    assert!(
-        !names.is_empty(),
-        "{REQUIRED_SERVERS} is set but lists no server"
-    );
+    let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    assert!(!names.is_empty(), "{REQUIRED_SERVERS} is set but lists no server");
     names
         .into_iter()
         .map(|name| {
-            *Flavour::ALL
-                .iter()
-                .find(|flavour| flavour.name() == name)
-                .unwrap_or_else(|| {
-                    panic!("{REQUIRED_SERVERS} lists `{name}`, which is no server this kit knows")
-                })
+            *Flavour::ALL.iter().find(|flavour| flavour.name() == name).unwrap_or_else(|| {
+                panic!("{REQUIRED_SERVERS} lists `{name}`, which is no server this kit knows")
+            })
         })
         .collect()
 }

@@ -33,11 +33,7 @@ pub struct ServerBuilder {
 
 impl ServerBuilder {
     pub(super) fn new(flavour: Flavour) -> Self {
-        Self {
-            flavour,
-            durable: false,
-            args: Vec::new(),
-        }
+        Self { flavour, durable: false, args: Vec::new() }
     }
 
     /// Writes through to the disk at every commit, with the doublewrite buffer. Without it a commit
@@ -93,9 +89,7 @@ impl ServerBuilder {
                 Ok(()) => return Ok(server),
             }
         }
-        Err(format!(
-            "no free port in {PORTS:?} after {PORT_ATTEMPTS} attempts"
-        ))
+        Err(format!("no free port in {PORTS:?} after {PORT_ATTEMPTS} attempts"))
     }
 }
 
@@ -186,10 +180,7 @@ impl PrivateServer {
 
     /// Sends a signal to the server, such as `STOP` and `CONT`.
     pub fn signal(&mut self, signal: &str) {
-        self.process
-            .as_mut()
-            .expect("a stopped server gets no signals")
-            .signal(signal);
+        self.process.as_mut().expect("a stopped server gets no signals").signal(signal);
     }
 
     /// Starts the server again after `stop` or `kill9`, with the same data, port and socket.
@@ -225,10 +216,7 @@ impl PrivateServer {
             .arg(format!("--datadir={}", folder.join("data").display()))
             .arg(format!("--tmpdir={}", self.temporary_files()?.display()))
             .arg(format!("--socket={}", self.socket().display()))
-            .arg(format!(
-                "--pid-file={}",
-                folder.join("server.pid").display()
-            ))
+            .arg(format!("--pid-file={}", folder.join("server.pid").display()))
             .arg(format!("--port={}", self.port))
             .args(&self.args);
         let started = Process::spawn(&server, &log)
@@ -240,16 +228,8 @@ impl PrivateServer {
             let ended = process.has_ended();
             if ended || begin.elapsed() > START_WAIT {
                 self.process = None;
-                let what = if ended {
-                    "ended while it started"
-                } else {
-                    "did not start in time"
-                };
-                return Err(format!(
-                    "{} {what}; its log ends:\n{}",
-                    self.flavour,
-                    log_tail(&log)
-                ));
+                let what = if ended { "ended while it started" } else { "did not start in time" };
+                return Err(format!("{} {what}; its log ends:\n{}", self.flavour, log_tail(&log)));
             }
             thread::sleep(Duration::from_millis(5));
         }

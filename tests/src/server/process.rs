@@ -30,11 +30,7 @@ impl Process {
             .args(["--pdeathsig", "KILL", "--"])
             .arg(server.get_program())
             .args(server.get_args())
-            .envs(
-                server
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
+            .envs(server.get_envs().filter_map(|(name, value)| Some((name, value?))))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
@@ -68,9 +64,8 @@ impl Process {
     pub(super) fn signal(&mut self, signal: &str) {
         if !self.has_ended() {
             let pid = self.id().to_string();
-            let status = Command::new("sh")
-                .args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid])
-                .status();
+            let status =
+                Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid]).status();
             assert!(
                 status.is_ok_and(|status| status.success()) || self.has_ended(),
                 "signal {signal} did not reach the server with pid {pid}"
@@ -121,10 +116,6 @@ fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
         requests
     });
     let (answer, child) = channel();
-    spawner
-        .send((command, answer))
-        .expect("the thread that starts servers stays");
-    child
-        .recv()
-        .expect("the thread that starts servers answers")
+    spawner.send((command, answer)).expect("the thread that starts servers stays");
+    child.recv().expect("the thread that starts servers answers")
 }

@@ -19,20 +19,12 @@ pub(super) struct Program {
 impl Program {
     /// A program of this machine.
     pub(super) fn installed(path: PathBuf) -> Self {
-        Self {
-            binary: path.clone(),
-            path,
-            before: Vec::new(),
-            libraries: None,
-        }
+        Self { binary: path.clone(), path, before: Vec::new(), libraries: None }
     }
 
     /// A program that brings some of its libraries along.
     pub(super) fn with_libraries(path: PathBuf, libraries: PathBuf) -> Self {
-        Self {
-            libraries: Some(libraries),
-            ..Self::installed(path)
-        }
+        Self { libraries: Some(libraries), ..Self::installed(path) }
     }
 
     /// A program of another system in the folder `root`. It is called through that system's own
@@ -65,9 +57,7 @@ impl Program {
             command.env("LD_LIBRARY_PATH", libraries);
         }
         // Must be the first; a server as root wants to be told so.
-        command
-            .arg("--no-defaults")
-            .arg(format!("--user={}", user_name()));
+        command.arg("--no-defaults").arg(format!("--user={}", user_name()));
         command
     }
 }
@@ -95,10 +85,7 @@ pub(super) fn cached_server(name: &str) -> PathBuf {
 
 /// The name of the user who runs the tests.
 pub(super) fn user_name() -> String {
-    let output = Command::new("id")
-        .arg("-un")
-        .output()
-        .expect("`id` can be run");
+    let output = Command::new("id").arg("-un").output().expect("`id` can be run");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
@@ -122,9 +109,5 @@ pub(super) fn run_with_input(mut command: Command, input: &str) -> Result<(), St
         return Ok(());
     }
     let said = [output.stdout, output.stderr].concat();
-    Err(failed(&format_args!(
-        "{}:\n{}",
-        output.status,
-        String::from_utf8_lossy(&said)
-    )))
+    Err(failed(&format_args!("{}:\n{}", output.status, String::from_utf8_lossy(&said))))
 }

@@ -105,21 +105,13 @@ fn mysql9(root: &Path) -> Result<Recipe, String> {
         format!("--basedir={}", root.join("usr").display()),
         format!("--lc-messages-dir={}", share.display()),
         format!("--character-sets-dir={}", share.join("charsets").display()),
-        format!(
-            "--plugin-dir={}",
-            root.join("usr/lib/mysql/plugin").display()
-        ),
+        format!("--plugin-dir={}", root.join("usr/lib/mysql/plugin").display()),
     ]);
     let run = options(&[
         "--innodb-buffer-pool-load-at-startup=OFF",
         "--innodb-buffer-pool-dump-at-shutdown=OFF",
     ]);
-    Ok(Recipe {
-        program,
-        format,
-        run,
-        initialise: initialise_mysql9,
-    })
+    Ok(Recipe { program, format, run, initialise: initialise_mysql9 })
 }
 
 fn initialise_mysql9(recipe: &Recipe, folder: &Path) -> Result<(), String> {
@@ -142,17 +134,9 @@ fn mysql56(home: &Path) -> Result<Recipe, String> {
     format.extend([
         format!("--basedir={}", home.display()),
         format!("--lc-messages-dir={}", home.join("share").display()),
-        format!(
-            "--character-sets-dir={}",
-            home.join("share/charsets").display()
-        ),
+        format!("--character-sets-dir={}", home.join("share/charsets").display()),
     ]);
-    Ok(Recipe {
-        program,
-        format,
-        run: Vec::new(),
-        initialise: initialise_mysql56,
-    })
+    Ok(Recipe { program, format, run: Vec::new(), initialise: initialise_mysql56 })
 }
 
 fn initialise_mysql56(recipe: &Recipe, folder: &Path) -> Result<(), String> {
@@ -185,9 +169,6 @@ fn require(binary: &Path, name: &str) -> Result<(), String> {
     if binary.is_file() {
         Ok(())
     } else {
-        Err(format!(
-            "{} does not exist; run `script/servers {name}`",
-            binary.display()
-        ))
+        Err(format!("{} does not exist; run `script/servers {name}`", binary.display()))
     }
 }

@@ -17,13 +17,8 @@ pub(super) fn copy_template(name: &str, recipe: &Recipe, to: &Path) -> Result<()
     let cache = cache_folder();
     let template = cache.join(format!("{name}-{:016x}", fingerprint(recipe)));
     prepare(&cache, &template, recipe)?;
-    copy_folder(&template, to).map_err(|error| {
-        format!(
-            "cannot copy {} to {}: {error}",
-            template.display(),
-            to.display()
-        )
-    })
+    copy_folder(&template, to)
+        .map_err(|error| format!("cannot copy {} to {}: {error}", template.display(), to.display()))
 }
 
 fn prepare(cache: &Path, template: &Path, recipe: &Recipe) -> Result<(), String> {
@@ -55,10 +50,7 @@ fn fingerprint(recipe: &Recipe) -> u64 {
     recipe.format.hash(&mut hasher);
     if let Ok(metadata) = fs::metadata(program) {
         metadata.len().hash(&mut hasher);
-        metadata
-            .modified()
-            .unwrap_or(SystemTime::UNIX_EPOCH)
-            .hash(&mut hasher);
+        metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH).hash(&mut hasher);
     }
     hasher.finish()
 }
@@ -67,9 +59,7 @@ fn fingerprint(recipe: &Recipe) -> u64 {
 /// own part of the folder for temporary files.
 fn cache_folder() -> PathBuf {
     let target = std::env::current_exe().ok().and_then(|test| {
-        test.ancestors()
-            .find(|folder| folder.join("CACHEDIR.TAG").is_file())
-            .map(Path::to_path_buf)
+        test.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
     });
     target.map_or_else(
         || std::env::temp_dir().join(format!("tollgate-servers-{}", user_name())),

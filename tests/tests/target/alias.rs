@@ -22,10 +22,7 @@ async fn tunnel(to: u16) -> u16 {
 }
 
 async fn grant_target_to_control(place: &Place) {
-    place
-        .server
-        .execute(&[r"GRANT ALL ON `plugin\_preview`.* TO 'host_control'@'%'"])
-        .await;
+    place.server.execute(&[r"GRANT ALL ON `plugin\_preview`.* TO 'host_control'@'%'"]).await;
 }
 
 #[tokio::test]
@@ -35,15 +32,9 @@ async fn the_same_catalog_through_the_servers_socket_is_recognised() {
         grant_target_to_control(&place).await;
         let socket = place.server.socket();
         let mut config = place.config();
-        config.control.endpoint = url(&format!(
-            "jdbc:mysql:///{CATALOG}?localSocket={}",
-            socket.display()
-        ));
-        assert_eq!(
-            place.refused(&config).await,
-            TargetError::ControlAlias,
-            "{flavour}"
-        );
+        config.control.endpoint =
+            url(&format!("jdbc:mysql:///{CATALOG}?localSocket={}", socket.display()));
+        assert_eq!(place.refused(&config).await, TargetError::ControlAlias, "{flavour}");
     }
 }
 
@@ -56,19 +47,11 @@ async fn the_same_catalog_through_a_tunnel_is_recognised_whichever_side_it_is_on
         let through = url(&format!("jdbc:mysql://127.0.0.1:{port}/{CATALOG}"));
         let mut config = place.config();
         config.control.endpoint = through.clone();
-        assert_eq!(
-            place.refused(&config).await,
-            TargetError::ControlAlias,
-            "{flavour}"
-        );
+        assert_eq!(place.refused(&config).await, TargetError::ControlAlias, "{flavour}");
         let mut config = place.config();
         config.control.endpoint = config.endpoint;
         config.endpoint = through;
-        assert_eq!(
-            place.refused(&config).await,
-            TargetError::ControlAlias,
-            "{flavour}"
-        );
+        assert_eq!(place.refused(&config).await, TargetError::ControlAlias, "{flavour}");
     }
 }
 

@@ -31,9 +31,7 @@ impl Place {
         server.create_catalog(CONTROL_CATALOG).await;
         server.create_account(USER, PASSWORD, &[CONFINED]).await;
         let control = r"ALL PRIVILEGES ON `host\_core`.*";
-        server
-            .create_account(CONTROL_USER, PASSWORD, &[control])
-            .await;
+        server.create_account(CONTROL_USER, PASSWORD, &[control]).await;
         Self { server }
     }
 

@@ -36,9 +36,7 @@ async fn another_catalog_than_the_allowed_one_is_refused() {
         let mut config = place.config();
         config.catalog = "plugin_other".parse().unwrap();
         let error = place.refused(&config).await;
-        let TargetError::CatalogMismatch { found, .. } = &error else {
-            panic!("{error:?}")
-        };
+        let TargetError::CatalogMismatch { found, .. } = &error else { panic!("{error:?}") };
         assert_eq!(found.as_deref(), Some(CATALOG), "{flavour}");
     }
 }
@@ -47,10 +45,7 @@ async fn another_catalog_than_the_allowed_one_is_refused() {
 async fn a_catalog_that_differs_in_case_only_is_not_the_allowed_one() {
     let place = Place::on(Flavour::MariaDb).await;
     place.server.create_catalog("Plugin_Preview").await;
-    place
-        .server
-        .execute(&["GRANT ALL ON `Plugin\\_Preview`.* TO 'tollgate_target'@'%'"])
-        .await;
+    place.server.execute(&["GRANT ALL ON `Plugin\\_Preview`.* TO 'tollgate_target'@'%'"]).await;
     let mut config = place.config();
     config.endpoint = url(&place.server.jdbc_url("Plugin_Preview"));
     assert_eq!(place.refused(&config).await.code(), "catalog-mismatch");
@@ -69,11 +64,7 @@ async fn the_control_catalogs_url_is_refused_however_it_is_written_and_nothing_i
         config.control.endpoint = url(&text);
         // Nobody listens as this user: the refusal cannot come from a server.
         config.control.credentials.username = "nobody".to_owned().into();
-        assert_eq!(
-            place.refused(&config).await,
-            TargetError::ControlUrl,
-            "{text}"
-        );
+        assert_eq!(place.refused(&config).await, TargetError::ControlUrl, "{text}");
     }
 }
 
@@ -114,28 +105,16 @@ async fn a_read_only_server_is_refused() {
         let place = Place::on(flavour).await;
         place.server.execute(&["SET GLOBAL read_only = 1"]).await;
         let error = place.refused(&place.config()).await;
-        assert_eq!(
-            error,
-            TargetError::ServerReadOnly {
-                variable: "read_only"
-            },
-            "{flavour}"
-        );
+        assert_eq!(error, TargetError::ServerReadOnly { variable: "read_only" }, "{flavour}");
         assert!(error.is_transient());
     }
 }
 
 #[tokio::test]
 async fn a_server_that_logs_statements_is_refused_before_it_refuses_the_ledger() {
-    let server = MariaDb::builder()
-        .arg("--log-bin")
-        .arg("--binlog-format=STATEMENT")
-        .start();
+    let server = MariaDb::builder().arg("--log-bin").arg("--binlog-format=STATEMENT").start();
     let place = Place::of(server).await;
-    assert_eq!(
-        place.refused(&place.config()).await,
-        TargetError::BinlogStatements
-    );
+    assert_eq!(place.refused(&place.config()).await, TargetError::BinlogStatements);
 }
 
 #[tokio::test]
@@ -149,11 +128,7 @@ async fn only_listed_servers_are_opened_when_there_is_a_list() {
         let config = place.config_with(&[("SQL_TARGET_ALLOWED_SERVERS", &listed)]);
         open(&config).await.unwrap().close().await;
         let config = place.config_with(&[("SQL_TARGET_ALLOWED_SERVERS", "other")]);
-        assert_eq!(
-            place.refused(&config).await,
-            TargetError::ServerNotAllowed { id },
-            "{flavour}"
-        );
+        assert_eq!(place.refused(&config).await, TargetError::ServerNotAllowed { id }, "{flavour}");
     }
 }
 
@@ -172,10 +147,7 @@ async fn an_unusable_control_catalog_closes_the_target() {
     let mut config = place.config();
     config.control.endpoint = url(&place.server.jdbc_url("host_missing"));
     let code = place.refused(&config).await.code();
-    assert!(
-        ["control-catalog-denied", "control-catalog-unknown"].contains(&code),
-        "{code}"
-    );
+    assert!(["control-catalog-denied", "control-catalog-unknown"].contains(&code), "{code}");
 }
 
 #[tokio::test]
@@ -186,14 +158,7 @@ async fn a_refused_login_of_the_target_is_said_as_such() {
         config.credentials.password = "wrong".to_owned().into();
         let error = place.refused(&config).await;
         let failure = ServerFailure::AccessDenied { code: 1045 };
-        assert_eq!(
-            error,
-            TargetError::Server {
-                side: Side::Target,
-                failure
-            },
-            "{flavour}"
-        );
+        assert_eq!(error, TargetError::Server { side: Side::Target, failure }, "{flavour}");
     }
 }
 

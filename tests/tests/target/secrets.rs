@@ -25,14 +25,9 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 fn assert_clean(text: &str, port: u16) {
-    for canary in [
-        USER_CANARY,
-        PASSWORD_CANARY,
-        CONTROL_CANARY,
-        PASSWORD,
-        "127.0.0.1",
-        "jdbc:mysql",
-    ] {
+    for canary in
+        [USER_CANARY, PASSWORD_CANARY, CONTROL_CANARY, PASSWORD, "127.0.0.1", "jdbc:mysql"]
+    {
         assert!(!text.contains(canary), "`{canary}` in {text}");
     }
     assert!(!text.contains(&port.to_string()), "the port in {text}");
@@ -77,10 +72,7 @@ async fn nothing_of_a_connection_can_be_printed() {
     let config = place.config();
     let target = Target::new(&config);
     let connection = target.open(&SessionContract::default()).await.unwrap();
-    assert_clean(
-        &format!("{target:?} {connection:?} {:?}", connection.warnings()),
-        port,
-    );
+    assert_clean(&format!("{target:?} {connection:?} {:?}", connection.warnings()), port);
     assert!(format!("{connection:?}").contains(CATALOG));
     let control = Control::new(&config.control);
     let open = control.open().await.unwrap();

@@ -25,16 +25,11 @@ async fn a_session_is_pinned_against_the_servers_defaults() {
         let place = Place::of(server.start()).await;
         let connection = open(&place.config()).await.unwrap();
         let value = |names: &[&str]| {
-            let value = names
-                .iter()
-                .find_map(|name| connection.settings().get(*name));
+            let value = names.iter().find_map(|name| connection.settings().get(*name));
             value.map(|value| value.to_ascii_uppercase())
         };
         for (names, wanted) in [
-            (
-                &["sql_mode"][..],
-                "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
-            ),
+            (&["sql_mode"][..], "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION"),
             (&["character_set_client"], "UTF8MB4"),
             (&["character_set_connection"], "UTF8MB4"),
             (&["character_set_results"], "UTF8MB4"),
@@ -53,11 +48,7 @@ async fn a_session_is_pinned_against_the_servers_defaults() {
             (&["lc_time_names"], "EN_US"),
             (&["div_precision_increment"], "4"),
         ] {
-            assert_eq!(
-                value(names).as_deref(),
-                Some(wanted),
-                "{names:?} on {flavour}"
-            );
+            assert_eq!(value(names).as_deref(), Some(wanted), "{names:?} on {flavour}");
         }
         assert!(connection.max_allowed_packet().unwrap() > 0);
         connection.close().await;
@@ -73,10 +64,7 @@ async fn the_contracts_own_words_are_pinned() {
         ..SessionContract::default()
     };
     let connection = Target::new(&place.config()).open(&contract).await.unwrap();
-    assert_eq!(
-        connection.settings()["sql_mode"],
-        "STRICT_ALL_TABLES,NO_ZERO_DATE"
-    );
+    assert_eq!(connection.settings()["sql_mode"], "STRICT_ALL_TABLES,NO_ZERO_DATE");
     assert_eq!(connection.settings()["time_zone"], "+02:00");
     connection.close().await;
 }
@@ -85,19 +73,11 @@ async fn the_contracts_own_words_are_pinned() {
 async fn a_mode_the_server_does_not_keep_is_refused() {
     let place = Place::on(Flavour::MariaDb).await;
     // A combined mode is kept as the modes it stands for.
-    let contract = SessionContract {
-        sql_mode: vec!["ANSI".to_owned()],
-        ..SessionContract::default()
-    };
-    let error = Target::new(&place.config())
-        .open(&contract)
-        .await
-        .unwrap_err();
+    let contract =
+        SessionContract { sql_mode: vec!["ANSI".to_owned()], ..SessionContract::default() };
+    let error = Target::new(&place.config()).open(&contract).await.unwrap_err();
     assert_eq!(error.code(), "session-not-pinned");
-    place
-        .server
-        .assert_session_count(crate::fixture::USER, 0)
-        .await;
+    place.server.assert_session_count(crate::fixture::USER, 0).await;
 }
 
 #[tokio::test]
@@ -120,11 +100,7 @@ async fn a_run_of_a_server_is_told_from_its_next_run() {
         place.server.restart();
         let next = open(&place.config()).await.unwrap();
         assert_eq!(next.server().id(), first.id(), "{flavour}");
-        assert_ne!(
-            next.server().incarnation(),
-            first.incarnation(),
-            "{flavour}"
-        );
+        assert_ne!(next.server().incarnation(), first.incarnation(), "{flavour}");
         next.close().await;
     }
 }

@@ -18,11 +18,7 @@ impl Authority {
     fn new(names: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
-        std::fs::write(
-            folder.path().join("names"),
-            format!("subjectAltName={names}\n"),
-        )
-        .unwrap();
+        std::fs::write(folder.path().join("names"), format!("subjectAltName={names}\n")).unwrap();
         openssl(&[
             "req",
             "-x509",
@@ -84,23 +80,14 @@ impl Authority {
 }
 
 fn openssl(args: &[&str]) {
-    let output = Command::new("openssl")
-        .args(args)
-        .output()
-        .expect("openssl is installed");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = Command::new("openssl").args(args).output().expect("openssl is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 async fn opened(place: &Place, host: &str, properties: &str) -> Result<(), TargetError> {
     let mut config = place.config();
     let port = place.server.port();
-    config.endpoint = url(&format!(
-        "jdbc:mysql://{host}:{port}/{CATALOG}?{properties}"
-    ));
+    config.endpoint = url(&format!("jdbc:mysql://{host}:{port}/{CATALOG}?{properties}"));
     match open(&config).await {
         Ok(connection) => {
             connection.close().await;
@@ -111,10 +98,7 @@ async fn opened(place: &Place, host: &str, properties: &str) -> Result<(), Targe
 }
 
 fn refused_for(problem: TlsProblem) -> Result<(), TargetError> {
-    Err(TargetError::Server {
-        side: Side::Target,
-        failure: ServerFailure::Tls(problem),
-    })
+    Err(TargetError::Server { side: Side::Target, failure: ServerFailure::Tls(problem) })
 }
 
 fn trusting(mode: &str, ca: &Path) -> String {
@@ -127,44 +111,21 @@ async fn each_mode_checks_what_it_says() {
     let stranger = Authority::new("DNS:localhost");
     let place = Place::of(authority.server()).await;
     // From here on the account gets in by TLS only.
-    place
-        .server
-        .execute(&["ALTER USER 'tollgate_target'@'%' REQUIRE SSL"])
-        .await;
+    place.server.execute(&["ALTER USER 'tollgate_target'@'%' REQUIRE SSL"]).await;
     let (own, other) = (authority.path("ca.pem"), stranger.path("ca.pem"));
 
-    let plain = opened(&place, "localhost", "sslMode=DISABLED")
-        .await
-        .unwrap_err();
+    let plain = opened(&place, "localhost", "sslMode=DISABLED").await.unwrap_err();
     assert_eq!(plain.code(), "target-access-denied");
-    for properties in [
-        "sslMode=PREFERRED",
-        "sslMode=REQUIRED",
-        "useSSL=true&requireSSL=true",
-    ] {
-        assert_eq!(
-            opened(&place, "127.0.0.1", properties).await,
-            Ok(()),
-            "{properties}"
-        );
+    for properties in ["sslMode=PREFERRED", "sslMode=REQUIRED", "useSSL=true&requireSSL=true"] {
+        assert_eq!(opened(&place, "127.0.0.1", properties).await, Ok(()), "{properties}");
     }
-    assert_eq!(
-        opened(&place, "localhost", &trusting("VERIFY_CA", &own)).await,
-        Ok(())
-    );
-    assert_eq!(
-        opened(&place, "localhost", &trusting("VERIFY_IDENTITY", &own)).await,
-        Ok(())
-    );
+    assert_eq!(opened(&place, "localhost", &trusting("VERIFY_CA", &own)).await, Ok(()));
+    assert_eq!(opened(&place, "localhost", &trusting("VERIFY_IDENTITY", &own)).await, Ok(()));
     for mode in ["VERIFY_CA", "VERIFY_IDENTITY"] {
         let outcome = opened(&place, "localhost", &trusting(mode, &other)).await;
         assert_eq!(outcome, refused_for(TlsProblem::UnknownIssuer), "{mode}");
         let outcome = opened(&place, "localhost", &format!("sslMode={mode}")).await;
-        assert_eq!(
-            outcome,
-            refused_for(TlsProblem::UnknownIssuer),
-            "{mode} by public authorities"
-        );
+        assert_eq!(outcome, refused_for(TlsProblem::UnknownIssuer), "{mode} by public authorities");
     }
 }
 
@@ -173,10 +134,7 @@ async fn only_verify_identity_checks_the_host() {
     let authority = Authority::new("DNS:db.test");
     let place = Place::of(authority.server()).await;
     let ca = authority.path("ca.pem");
-    assert_eq!(
-        opened(&place, "localhost", &trusting("VERIFY_CA", &ca)).await,
-        Ok(())
-    );
+    assert_eq!(opened(&place, "localhost", &trusting("VERIFY_CA", &ca)).await, Ok(()));
     let outcome = opened(&place, "localhost", &trusting("VERIFY_IDENTITY", &ca)).await;
     assert_eq!(outcome, refused_for(TlsProblem::OtherHost));
 }
@@ -184,13 +142,8 @@ async fn only_verify_identity_checks_the_host() {
 #[tokio::test]
 async fn a_server_without_tls_is_refused_unless_tls_is_only_preferred() {
     let place = Place::of(MariaDb::start()).await;
-    assert_eq!(
-        opened(&place, "127.0.0.1", "sslMode=PREFERRED").await,
-        Ok(())
-    );
-    let error = opened(&place, "127.0.0.1", "sslMode=REQUIRED")
-        .await
-        .unwrap_err();
+    assert_eq!(opened(&place, "127.0.0.1", "sslMode=PREFERRED").await, Ok(()));
+    let error = opened(&place, "127.0.0.1", "sslMode=REQUIRED").await.unwrap_err();
     assert_eq!(error.code(), "target-tls-not-offered");
 }
 
@@ -202,14 +155,7 @@ async fn an_unusable_authority_file_is_said_as_such() {
     let text = folder.path().join("text.pem");
     std::fs::write(&text, "not a certificate").unwrap();
     for path in [missing, text] {
-        let error = opened(&place, "127.0.0.1", &trusting("VERIFY_CA", &path))
-            .await
-            .unwrap_err();
-        assert_eq!(
-            error.code(),
-            "target-ca-file-unusable",
-            "{}",
-            path.display()
-        );
+        let error = opened(&place, "127.0.0.1", &trusting("VERIFY_CA", &path)).await.unwrap_err();
+        assert_eq!(error.code(), "target-ca-file-unusable", "{}", path.display());
     }
 }

@@ -1,0 +1,168 @@
+//! Offline decisions: files in, decisions out, today or years later.
+//!
+//! Never touches a target, a control catalog or an executor: an auditor needs the payloads, the
+//! component and nothing else. The same component gives the same decision digest here as in the
+//! worker that ran the payload.
+
+mod ordered;
+mod sources;
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::digest::Digest;
+use crate::ids::Catalog;
+use crate::policy::{Decision, DecisionRequest, NoDecision, Policy};
+
+pub use sources::{CollectError, collect};
+
+/// The host's own table in every target catalog: no payload may name it.
+pub const PROTECTED_TABLES: &[&str] = &["factory_plugin_target_receipt"];
+
+/// Bytes of a payload that are read, at most. Policies deny far smaller ones; this keeps a video
+/// that is called `.sql` out of memory.
+pub const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
+
+/// Asks one policy about many payloads.
+#[derive(Debug, Clone)]
+pub struct Auditor {
+    policy: Policy,
+    catalog: Catalog,
+}
+
+/// A payload and what became of it.
+#[derive(Debug)]
+pub struct Audited {
+    /// Where it came from.
+    pub path: PathBuf,
+    /// Its exact bytes; empty when they could not be read.
+    pub payload: Vec<u8>,
+    /// The decision, or why there is none.
+    pub result: Result<Decision, Undecided>,
+}
+
+impl Audited {
+    /// The digest of the payload, when it could be read.
+    pub fn payload_digest(&self) -> Option<Digest> {
+        match &self.result {
+            Ok(decision) => Some(decision.payload_digest()),
+            Err(Undecided::Policy(_)) => Some(Digest::of(&self.payload)),
+            Err(Undecided::Unreadable(_) | Undecided::Size) => None,
+        }
+    }
+}
+
+/// Why a payload has no decision.
+#[derive(Debug, thiserror::Error)]
+pub enum Undecided {
+    /// The policy did not come to one.
+    #[error(transparent)]
+    Policy(#[from] NoDecision),
+    /// The payload cannot be read.
+    #[error("the payload cannot be read")]
+    Unreadable(#[source] io::Error),
+    /// The payload is larger than anything a policy is asked about.
+    #[error("the payload has more than {PAYLOAD_BYTES_MAX} bytes")]
+    Size,
+}
+
+impl Undecided {
+    /// The kind as it is written in JSON: stable, kebab-case.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Policy(no_decision) => no_decision.kind(),
+            Self::Unreadable(_) => "unreadable",
+            Self::Size => "payload-size",
+        }
+    }
+
+    /// What to do.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Policy(no_decision) => no_decision.help(),
+            Self::Unreadable(_) => "check the path and its permissions",
+            Self::Size => "split the payload",
+        }
+    }
+}
+
+impl Auditor {
+    /// Asks this policy, for payloads that are meant for this catalog.
+    pub const fn new(policy: Policy, catalog: Catalog) -> Self {
+        Self { policy, catalog }
+    }
+
+    /// The policy that is asked.
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Decides on a payload that is at hand.
+    ///
+    /// # Errors
+    ///
+    /// [`NoDecision`] as [`Policy::decide`] has it.
+    pub fn decide(&self, payload: &[u8]) -> Result<Decision, NoDecision> {
+        self.policy.decide(&DecisionRequest {
+            payload,
+            catalog: &self.catalog,
+            protected_tables: PROTECTED_TABLES,
+        })
+    }
+
+    /// Decides on a payload that is at hand and keeps it with the decision.
+    pub fn audit_payload(&self, path: PathBuf, payload: Vec<u8>) -> Audited {
+        let result = self.decide(&payload).map_err(Undecided::Policy);
+        Audited { path, payload, result }
+    }
+
+    /// Reads a payload and decides on it.
+    pub fn audit_file(&self, path: &Path) -> Audited {
+        match File::open(path).map_err(Undecided::Unreadable).and_then(read_payload) {
+            Ok(payload) => self.audit_payload(path.to_owned(), payload),
+            Err(error) => {
+                Audited { path: path.to_owned(), payload: Vec::new(), result: Err(error) }
+            }
+        }
+    }
+
+    /// Reads and decides on many payloads, on all cores, with as many in memory as there are cores
+    /// plus a few that wait to be handed over.
+    ///
+    /// `render` runs beside the decisions, in any order; `emit` gets what it made in the order of
+    /// the paths, and ends the run by breaking.
+    pub fn audit_files<R: Send>(
+        &self,
+        paths: &[PathBuf],
+        render: impl Fn(Audited) -> R + Sync,
+        emit: impl FnMut(R) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let workers = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        ordered::map(paths, workers, |path| render(self.audit_file(path)), emit)
+    }
+}
+
+/// Reads a whole payload, within [`PAYLOAD_BYTES_MAX`].
+///
+/// # Errors
+///
+/// [`Undecided::Unreadable`] or [`Undecided::Size`].
+pub fn read_payload(from: impl io::Read) -> Result<Vec<u8>, Undecided> {
+    let mut payload = Vec::new();
+    from.take(PAYLOAD_BYTES_MAX + 1).read_to_end(&mut payload).map_err(Undecided::Unreadable)?;
+    if payload.len() as u64 > PAYLOAD_BYTES_MAX { Err(Undecided::Size) } else { Ok(payload) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_read_up_to_its_bound() {
+        assert_eq!(read_payload(&b"SELECT"[..]).unwrap(), b"SELECT");
+        assert!(matches!(read_payload(io::repeat(b' ')), Err(Undecided::Size)));
+    }
+}

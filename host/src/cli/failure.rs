@@ -1,0 +1,84 @@
+//! How a command ends.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// The exit code of a command. When several apply, the highest is returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// Done; for a check: everything is allowed.
+    Done = 0,
+    /// Something is denied.
+    Denied = 1,
+    /// Usage or configuration, files that cannot be read included.
+    Usage = 2,
+    /// The policy could not decide.
+    NoDecision = 3,
+    /// A pin or a digest does not match.
+    PinMismatch = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A command that could not be done.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    error: Box<dyn Error + Send + Sync>,
+    help: Option<String>,
+}
+
+impl Failure {
+    /// Ends the command with this code and this error.
+    pub(crate) fn new(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { exit, error: error.into(), help: None }
+    }
+
+    /// Ends the command with [`Exit::Usage`].
+    pub(crate) fn usage(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+
+    /// Says what to do: a command or an exact edit.
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Prints the error, its causes and the help to standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        if !self.is_broken_pipe() {
+            let mut text = format!("error: {}\n", self.error);
+            let mut cause = self.error.source();
+            while let Some(error) = cause {
+                let _ = writeln!(text, "  because: {error}");
+                cause = error.source();
+            }
+            if let Some(help) = &self.help {
+                let _ = writeln!(text, "  help: {help}");
+            }
+            // Nobody is left to tell when this fails.
+            let _ = io::stderr().write_all(text.as_bytes());
+        }
+        self.exit.into()
+    }
+
+    /// The reader of the output went away, as `head` does: that needs no words.
+    fn is_broken_pipe(&self) -> bool {
+        self.error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::usage(error)
+    }
+}

@@ -1,0 +1,138 @@
+//! The command line: one file per command, and what they share.
+//!
+//! A command is a `clap::Args` struct with its help text as documentation, an implementation of
+//! [`Run`], and one line in [`commands!`] below (with the `mod` line above it).
+
+mod check;
+mod completions;
+mod failure;
+mod man;
+mod output;
+mod policy;
+mod sandbox;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+pub(crate) use failure::{Exit, Failure};
+
+/// A command of the command line.
+trait Run {
+    /// Does it. What it prints goes to standard output; a failure is printed by the caller.
+    fn run(self, global: &Global) -> Result<Exit, Failure>;
+}
+
+/// Lists the commands: their names on the command line come from the left, their help and arguments
+/// from the right.
+macro_rules! commands {
+    ($($name:ident($arguments:ty),)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Command { $($name($arguments),)* }
+
+        impl Command {
+            fn run(self, global: &Global) -> Result<Exit, Failure> {
+                match self { $(Self::$name(arguments) => arguments.run(global),)* }
+            }
+        }
+    };
+}
+
+commands! {
+    Check(check::Check),
+    Policy(policy::Policy),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// Runs plugin-supplied SQL on an isolated MySQL catalog: a policy decides, a host executes, a
+/// receipt proves it
+#[derive(Debug, Parser)]
+#[command(
+    name = "tollgate",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = EXIT_CODES
+)]
+struct CommandLine {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done; for a check: everything is allowed
+  1  something is denied
+  2  usage or configuration
+  3  the policy could not decide
+  4  a pin or a digest does not match";
+
+/// What every command takes.
+#[derive(Debug, Args)]
+struct Global {
+    /// Configuration file (TOML); environment variables win over it
+    #[arg(long, global = true, value_name = "FILE", env = "TOLLGATE_CONFIG")]
+    #[expect(dead_code, reason = "read by the commands that configure a target")]
+    config: Option<PathBuf>,
+}
+
+/// Parses the arguments, runs the command, reports.
+pub(crate) fn main() -> ExitCode {
+    let CommandLine { global, command } = CommandLine::parse();
+    log_to_stderr();
+    match command.run(&global) {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Warnings and errors of the library, on standard error; `TOLLGATE_LOG` asks for more.
+fn log_to_stderr() {
+    let filter = EnvFilter::builder()
+        .with_default_directive(tracing::level_filters::LevelFilter::WARN.into())
+        .with_env_var("TOLLGATE_LOG")
+        .from_env_lossy();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_help_and_an_example() {
+        fn visit(command: &clap::Command, path: &str) {
+            for command in command.get_subcommands().filter(|command| command.get_name() != "help")
+            {
+                let path = format!("{path} {}", command.get_name());
+                assert!(command.get_about().is_some(), "`{path}` has no help");
+                if command.has_subcommands() {
+                    visit(command, &path);
+                } else {
+                    let after = command.get_after_help().map(ToString::to_string);
+                    let shows_itself = after.is_some_and(|text| text.contains(&path));
+                    assert!(shows_itself, "`{path}` has no example of itself");
+                }
+            }
+        }
+        visit(&CommandLine::command(), "tollgate");
+    }
+}

@@ -1,0 +1,157 @@
+//! `tollgate policy build`
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tollgate::digest::Digest;
+use tollgate::ids::ExecutorCode;
+use tollgate::policy::{PINS_FILE, Pins, PolicyPin, PolicyStore};
+use wit_component::ComponentEncoder;
+
+use super::super::sandbox::RuntimeArguments;
+use super::super::{Exit, Failure, Global, Run, output};
+
+/// Encode a core module as a policy component, put it into a store and pin it
+///
+/// The module is what `cargo build --target wasm32-unknown-unknown` makes of a policy crate. The
+/// component is checked as the host checks it before it decides: no imports, the gate exported, a
+/// description that can be read.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate policy build target/wasm32-unknown-unknown/component/tollgate_policy.wasm \\
+      --store policies --compiler \"$(rustc --version)\"
+  tollgate policy build core.wasm --store policies --compiler \"$(rustc --version)\" --check
+
+`script/build-policy` calls this with what makes the bytes reproducible.")]
+pub(super) struct Build {
+    /// Core module to encode
+    #[arg(value_name = "MODULE")]
+    module: PathBuf,
+    /// Directory for the component and its pin
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// Compiler to record, as `rustc --version` prints it
+    #[arg(long, value_name = "TEXT")]
+    compiler: String,
+    /// Compiler flag to record; may be repeated
+    #[arg(long = "flag", value_name = "FLAG", allow_hyphen_values = true)]
+    flags: Vec<String>,
+    /// Executor code to pin it to [default: the first the policy is written for]
+    #[arg(long, value_name = "CODE")]
+    executor: Option<ExecutorCode>,
+    /// Record that it supersedes the component that was pinned before, so that steps decided by
+    /// that one may go on under this one
+    #[arg(long)]
+    supersede: bool,
+    /// Write nothing; exit with 4 when the pinned component has other bytes. Components are only
+    /// comparable when the same compiler made them
+    #[arg(long, conflicts_with = "supersede")]
+    check: bool,
+    #[command(flatten)]
+    runtime: RuntimeArguments,
+}
+
+impl Run for Build {
+    fn run(self, _global: &Global) -> Result<Exit, Failure> {
+        let component = encode(&self.module)?;
+        let policy = self.runtime.start()?.load_unpinned(&component)?;
+        let mut pin = policy.pin().clone();
+        pin.compiler.clone_from(&self.compiler);
+        pin.flags.clone_from(&self.flags);
+        if let Some(executor) = &self.executor {
+            pin.executor = executor.clone();
+        }
+        if self.check { self.compare(&pin) } else { self.write(pin, &component) }
+    }
+}
+
+impl Build {
+    fn compare(&self, built: &PolicyPin) -> Result<Exit, Failure> {
+        let store = PolicyStore::open(&self.store)?;
+        let pinned = store.pin(&built.executor)?;
+        let found = Digest::of(store.component(pinned)?);
+        if found != pinned.sha256 {
+            return Err(mismatch(&pinned.file, "is not the pinned one", pinned.sha256, found));
+        }
+        if pinned.compiler != built.compiler {
+            output::print(&format!(
+                "{}: not compared, it was made by {}, this is {}\n",
+                pinned.file, pinned.compiler, built.compiler
+            ))?;
+            return Ok(Exit::Done);
+        }
+        if built.sha256 != pinned.sha256 {
+            let what = "is not what the source gives";
+            return Err(mismatch(&pinned.file, what, pinned.sha256, built.sha256));
+        }
+        output::print(&format!("{}: the source gives the pinned bytes, {found}\n", pinned.file))?;
+        Ok(Exit::Done)
+    }
+
+    fn write(&self, mut pin: PolicyPin, component: &[u8]) -> Result<Exit, Failure> {
+        fs::create_dir_all(&self.store)?;
+        let path = self.store.join(PINS_FILE);
+        let mut pins = match fs::read_to_string(&path) {
+            Ok(text) => Pins::parse(&text).map_err(Failure::usage)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Pins::default(),
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(previous) = pins.find(&pin.executor) {
+            pin.supersedes.clone_from(&previous.supersedes);
+            if self.supersede && previous.sha256 != pin.sha256 {
+                pin.supersedes.push(previous.sha256);
+            }
+        }
+        let said = format!("{} {} for {}, {}\n", pin.name, pin.version, pin.executor, pin.sha256);
+        replace(&self.store.join(&pin.file), component)?;
+        pins.set(pin);
+        replace(&path, pins.to_text().as_bytes())?;
+        output::print(&said)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Encodes without any adapter: an adapter is what would bring imports.
+fn encode(module: &Path) -> Result<Vec<u8>, Failure> {
+    let unusable = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("`{}` cannot become a component: {error}", module.display()))
+            .with_help("build the policy crate for `wasm32-unknown-unknown` as a cdylib")
+    };
+    let bytes = fs::read(module).map_err(|error| unusable(&error))?;
+    ComponentEncoder::default()
+        .validate(true)
+        .module(&bytes)
+        .and_then(ComponentEncoder::encode)
+        .map_err(|error| unusable(&format_args!("{error:#}")))
+}
+
+fn mismatch(file: &str, what: &str, pinned: Digest, found: Digest) -> Failure {
+    let error = format!("`{file}` {what}: pinned {pinned}, found {found}");
+    Failure::new(Exit::PinMismatch, error)
+        .with_help("`script/build-policy` builds it anew; a new digest needs review")
+}
+
+/// Writes a whole file or nothing.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    io::Write::write_all(&mut file, bytes)?;
+    set_readable(file.path())?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A temporary file is private; what is published is not.
+#[cfg(unix)]
+fn set_readable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn set_readable(_path: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! `tollgate policy`: the store and its components. One file per subcommand.
+
+mod build;
+mod inspect;
+mod list;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{Exit, Failure, Global, Run};
+
+/// Look at, check and build policy components
+#[derive(Debug, Args)]
+pub(super) struct Policy {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(list::List),
+    Inspect(inspect::Inspect),
+    Build(build::Build),
+}
+
+impl Run for Policy {
+    fn run(self, global: &Global) -> Result<Exit, Failure> {
+        match self.command {
+            Command::List(list) => list.run(global),
+            Command::Inspect(inspect) => inspect.run(global),
+            Command::Build(build) => build.run(global),
+        }
+    }
+}
+
+/// How a listing is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Human,
+    /// One object a line
+    Json,
+}

@@ -1,0 +1,95 @@
+//! The arguments of every command that runs a policy, and what they lead to.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tollgate::ids::ExecutorCode;
+use tollgate::policy::{
+    CompileCache, LoadError, Policy, PolicyRuntime, PolicyStore, RuntimeError, RuntimeOptions,
+    StoreError, read_component,
+};
+
+use super::{Exit, Failure};
+
+/// Where policies come from.
+#[derive(Debug, Args)]
+pub(super) struct StoreArguments {
+    /// Directory with pins.toml and components, instead of the policies built into this binary
+    #[arg(long, value_name = "DIR", env = "TOLLGATE_POLICIES")]
+    store: Option<PathBuf>,
+}
+
+impl StoreArguments {
+    /// Opens the store.
+    pub(super) fn open(&self) -> Result<PolicyStore, Failure> {
+        Ok(match &self.store {
+            Some(directory) => PolicyStore::open(directory)?,
+            None => PolicyStore::embedded()?,
+        })
+    }
+}
+
+/// Where compiled policies are kept.
+#[derive(Debug, Args)]
+pub(super) struct RuntimeArguments {
+    /// Directory for compiled policies, of mode 0700 [default: tollgate in the user's cache
+    /// directory]
+    #[arg(long, value_name = "DIR", env = "TOLLGATE_CACHE")]
+    cache: Option<PathBuf>,
+    /// Keep no compiled policies
+    #[arg(long, conflicts_with = "cache")]
+    no_cache: bool,
+}
+
+impl RuntimeArguments {
+    /// Sets the sandbox up.
+    pub(super) fn start(&self) -> Result<PolicyRuntime, Failure> {
+        let cache = match &self.cache {
+            _ if self.no_cache => CompileCache::Off,
+            Some(directory) => CompileCache::Directory(directory.clone()),
+            None => CompileCache::UserDirectory,
+        };
+        Ok(PolicyRuntime::new(RuntimeOptions { cache, ..RuntimeOptions::default() })?)
+    }
+}
+
+/// Loads the policy an executor code is pinned to.
+pub(super) fn load_pinned(
+    runtime: &PolicyRuntime,
+    store: &PolicyStore,
+    executor: &ExecutorCode,
+) -> Result<Policy, Failure> {
+    let pin = store.pin(executor)?;
+    Ok(runtime.load(pin, &store.component(pin)?)?)
+}
+
+/// Loads a component that no pin vouches for.
+pub(super) fn load_file(runtime: &PolicyRuntime, path: &Path) -> Result<Policy, Failure> {
+    Ok(runtime.load_unpinned(&read_component(path)?)?)
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let help = error.help();
+        Self::usage(error).with_help(help)
+    }
+}
+
+impl From<RuntimeError> for Failure {
+    fn from(error: RuntimeError) -> Self {
+        let help = error.help();
+        Self::usage(error).with_help(help)
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        let exit = match &error {
+            error if error.is_pin_mismatch() => Exit::PinMismatch,
+            LoadError::Describe(_) => Exit::NoDecision,
+            _ => Exit::Usage,
+        };
+        let help = error.help();
+        Self::new(exit, error).with_help(help)
+    }
+}

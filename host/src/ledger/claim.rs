@@ -1,0 +1,411 @@
+//! Claiming a step: read, ask the state machine, write conditionally, and read again when the row moved.
+
+use std::time::{Duration, Instant};
+
+use super::counterpart::{busy_opposite, opposite};
+use super::fault::{Blame, LedgerFault};
+use super::lease::Lease;
+use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX};
+use super::request::{Busy, BusyReason, Claim, ClaimRequest};
+use super::row::{Holder, LEASE_SECONDS_MAX, LedgerRow};
+use super::shape::ShapeError;
+use super::state::{Answer, Event, State, Transition, Whose, Write, transition};
+use super::takeover::{self, Remains};
+use super::view::{TAKEN, View};
+use super::{Ledger, sql, writes};
+use crate::clock::{Clock, MonotonicClock};
+use crate::ids::{Direction, ExternalReceipt};
+use crate::target::TargetConnection;
+
+/// How often a claim reads again after its write did not apply.
+const READS_MAX: u32 = 16;
+
+/// Longest advice to wait: a holder may end well before its deadline.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// Advice to wait where no deadline tells.
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A claim whose answer was lost: the row may carry its token.
+///
+/// It is good for one [`Ledger::resume`], and for nothing after the payload's first statement.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PendingClaim(LeaseToken);
+
+/// A claim without an answer.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    /// The plugin's version is longer than a receipt can hold.
+    #[error(
+        "the plugin version has {length} characters, a receipt holds {PLUGIN_VERSION_CHARS_MAX}"
+    )]
+    PluginVersionTooLong {
+        /// Its length.
+        length: usize,
+    },
+    /// A lease of this length is not given.
+    #[error("a lease of {} s is not between 1 and {LEASE_SECONDS_MAX} s", lease.as_secs())]
+    LeaseOutOfBounds {
+        /// The length asked for.
+        lease: Duration,
+    },
+    /// The ledger is not what it must be.
+    #[error("nothing can be claimed in this ledger")]
+    Shape(#[source] ShapeError),
+    /// The claim may have been written: [`Ledger::resume`] it on a new connection.
+    #[error("the answer to the claim was lost")]
+    AnswerLost {
+        /// What resumes it.
+        pending: PendingClaim,
+        /// How it was lost.
+        #[source]
+        fault: LedgerFault,
+    },
+    /// The claim was not written.
+    #[error("the step could not be claimed")]
+    Fault(#[source] LedgerFault),
+    /// The row kept changing between reading and writing it.
+    #[error("the receipt changed {READS_MAX} times while it was being claimed")]
+    Contended,
+}
+
+impl ClaimError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::PluginVersionTooLong { .. } => "plugin-version-too-long",
+            Self::LeaseOutOfBounds { .. } => "lease-out-of-bounds",
+            Self::Shape(error) => error.code(),
+            Self::AnswerLost { .. } => "claim-answer-lost",
+            Self::Fault(fault) => fault.code(),
+            Self::Contended => "claim-contended",
+        }
+    }
+
+    /// Who can do something about it.
+    pub const fn blame(&self) -> Blame {
+        match self {
+            Self::PluginVersionTooLong { .. } => Blame::Caller,
+            Self::LeaseOutOfBounds { .. } => Blame::Operator,
+            Self::Shape(error) => error.blame(),
+            Self::AnswerLost { fault, .. } | Self::Fault(fault) => fault.blame(),
+            Self::Contended => Blame::Server,
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::PluginVersionTooLong { .. } => "shorten the version's build metadata",
+            Self::LeaseOutOfBounds { .. } => {
+                "set `FACTORY_PLUGIN_SQL_TARGET_RECEIPT_LEASE_SECONDS` to 30..3600"
+            }
+            Self::Shape(error) => error.help(),
+            Self::AnswerLost { fault, .. } | Self::Fault(fault) => fault.help(),
+            Self::Contended => "deliver the step again",
+        }
+    }
+
+    /// Whether the same request may succeed later, without anyone doing anything.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::PluginVersionTooLong { .. }
+            | Self::LeaseOutOfBounds { .. }
+            | Self::Shape(ShapeError::Unfit(_)) => false,
+            Self::Shape(ShapeError::Fault(fault)) | Self::Fault(fault) => fault.is_transient(),
+            Self::AnswerLost { .. } | Self::Contended => true,
+        }
+    }
+}
+
+impl Ledger {
+    /// Asks to run a step.
+    ///
+    /// On [`Claim::Granted`] the claim is committed, nothing of an earlier holder runs on the server any
+    /// more, and the lease belongs to this connection's session: the payload must run in it. The session
+    /// is left with autocommit on.
+    ///
+    /// # Errors
+    ///
+    /// [`ClaimError::AnswerLost`] when the row may carry the claim all the same. After an error whose
+    /// fault has an unknown effect the connection must be dropped.
+    pub async fn claim(
+        &self,
+        connection: &mut TargetConnection,
+        request: &ClaimRequest,
+    ) -> Result<Claim, ClaimError> {
+        self.claim_with(connection, request, LeaseToken::fresh()).await
+    }
+
+    /// Finds out, on a new connection, what came of a claim whose answer was lost, and goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::claim`].
+    pub async fn resume(
+        &self,
+        connection: &mut TargetConnection,
+        request: &ClaimRequest,
+        pending: PendingClaim,
+    ) -> Result<Claim, ClaimError> {
+        self.claim_with(connection, request, pending.0).await
+    }
+
+    async fn claim_with(
+        &self,
+        connection: &mut TargetConnection,
+        request: &ClaimRequest,
+        token: LeaseToken,
+    ) -> Result<Claim, ClaimError> {
+        check_request(request)?;
+        let bound = self.options().statement_timeout;
+        let holder = self.sessions.prepared(connection, bound).await.map_err(ClaimError::Shape)?;
+        let claiming = Claiming { ledger: self, request, token, holder };
+        match claiming.run(connection).await {
+            Ok(claim) => Ok(claim),
+            Err(Stop::Contended) => Err(ClaimError::Contended),
+            Err(Stop::Fault(fault)) if fault.is_lost_shape() => {
+                self.sessions.forget(connection);
+                self.check_shape(connection).await.map_err(ClaimError::Shape)?;
+                Err(ClaimError::Fault(fault))
+            }
+            Err(Stop::Fault(fault)) if fault.effect_is_unknown() => {
+                Err(ClaimError::AnswerLost { pending: PendingClaim(claiming.token), fault })
+            }
+            Err(Stop::Fault(fault)) => Err(ClaimError::Fault(fault)),
+        }
+    }
+}
+
+fn check_request(request: &ClaimRequest) -> Result<(), ClaimError> {
+    let length = request.identity.release.version.to_string().chars().count();
+    if length > PLUGIN_VERSION_CHARS_MAX {
+        return Err(ClaimError::PluginVersionTooLong { length });
+    }
+    let longest = Duration::from_secs(LEASE_SECONDS_MAX);
+    if request.lease < Duration::from_secs(1) || request.lease > longest {
+        return Err(ClaimError::LeaseOutOfBounds { lease: request.lease });
+    }
+    Ok(())
+}
+
+/// Why a claim stopped without an answer.
+pub(super) enum Stop {
+    Contended,
+    Fault(LedgerFault),
+}
+
+impl From<LedgerFault> for Stop {
+    fn from(fault: LedgerFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// One claim under way.
+pub(super) struct Claiming<'a> {
+    pub(super) ledger: &'a Ledger,
+    pub(super) request: &'a ClaimRequest,
+    pub(super) token: LeaseToken,
+    pub(super) holder: Holder,
+}
+
+impl Claiming<'_> {
+    async fn run(&self, connection: &mut TargetConnection) -> Result<Claim, Stop> {
+        for _ in 0..READS_MAX {
+            let sent_at = MonotonicClock.now();
+            let view = self.read(connection).await?;
+            let claim = transition(view.state, Event::Claim(view.fit));
+            let Some(write) = claim.write else {
+                return self.answered(connection, &view, claim.answer, sent_at).await;
+            };
+            let turn = self.turned(&view);
+            if turn.answer != Answer::Turned {
+                if let Some(claim) = self.settle_turn(connection, &view, turn).await? {
+                    return Ok(claim);
+                }
+                continue;
+            }
+            let sent_at = MonotonicClock.now();
+            let written = match turn.write {
+                None => self.write(connection, &view, write).await?,
+                Some(_) => self.write_turning(connection, &view, write).await?,
+            };
+            if written {
+                return self.answered(connection, &view, claim.answer, sent_at).await;
+            }
+        }
+        Err(Stop::Contended)
+    }
+
+    fn bound(&self) -> Duration {
+        self.ledger.options().statement_timeout
+    }
+
+    /// What a claim's answer means to the caller; earlier sessions are cleared on the way.
+    async fn answered(
+        &self,
+        connection: &mut TargetConnection,
+        view: &View,
+        answer: Answer,
+        sent_at: Instant,
+    ) -> Result<Claim, Stop> {
+        if answer == Answer::Granted {
+            return self.granted(connection, view, sent_at).await;
+        }
+        if answer == Answer::ClearPrevious {
+            return self.clear_previous(connection, view).await;
+        }
+        let Some(row) = &view.row else {
+            return Ok(busy_opposite(view, &self.request.key));
+        };
+        let recorded = Box::new(row.receipt.clone());
+        Ok(match answer {
+            Answer::AlreadySucceeded => {
+                let receipt = self.external_receipt();
+                if row.receipt.execution_count == 0 {
+                    Claim::NotApplicable(receipt, recorded)
+                } else {
+                    Claim::AlreadySucceeded(receipt, recorded)
+                }
+            }
+            Answer::Busy => Claim::Busy(busy_lease(row)),
+            Answer::IdentityMismatch => Claim::Mismatch { fields: view.differs.clone(), recorded },
+            Answer::PinRefused => Claim::PinRefused { recorded },
+            Answer::NeedsAttention => Claim::NeedsAttention { recorded },
+            Answer::Superseded => {
+                Claim::Superseded { by: row.receipt.counterpart.clone(), recorded }
+            }
+            _ => busy_opposite(view, &self.request.key),
+        })
+    }
+
+    /// The row carries the token and the session. The other direction may have been claimed at the same
+    /// moment: both look after their commit, so at least one sees the other and steps back.
+    async fn granted(
+        &self,
+        connection: &mut TargetConnection,
+        view: &View,
+        sent_at: Instant,
+    ) -> Result<Claim, Stop> {
+        if let Some(key) = self.opposite(connection).await? {
+            let withdraw =
+                writes::withdraw(&self.request.key, &self.token, "opposite-direction-running");
+            sql::execute(connection, self.bound(), &withdraw).await?;
+            return Ok(Claim::Busy(opposite(key)));
+        }
+        let counted = matches!(view.state, State::Running { whose: Whose::Mine, .. });
+        let before = view.row.as_ref().map_or(0, |row| row.receipt.execution_count);
+        Ok(Claim::Granted(Lease {
+            key: self.request.key.clone(),
+            token: self.token.clone(),
+            holder: self.holder.clone(),
+            receipt: self.external_receipt(),
+            execution_count: if counted { before } else { before + 1 },
+            duration: self.request.lease,
+            granted_at: sent_at,
+        }))
+    }
+
+    /// The lease is ours, but sessions before us may still run something.
+    async fn clear_previous(
+        &self,
+        connection: &mut TargetConnection,
+        view: &View,
+    ) -> Result<Claim, Stop> {
+        let remains = self.clear(connection, view).await?;
+        let event = if remains.is_none() { Event::PreviousGone } else { Event::PreviousRemains };
+        let waiting = TAKEN;
+        let Transition { write, answer } = transition(waiting, event);
+        let sent_at = MonotonicClock.now();
+        if write == Some(Write::Adopt) && answer == Answer::Granted {
+            let adopt =
+                writes::adopt(&self.request.key, &self.token, self.request.lease, &self.holder);
+            if sql::execute(connection, self.bound(), &adopt).await? == 1 {
+                return self.granted(connection, view, sent_at).await;
+            }
+            return Err(Stop::Contended);
+        }
+        let give_back = writes::give_back(&self.request.key, &self.token);
+        sql::execute(connection, self.bound(), &give_back).await?;
+        let Some(remains) = remains else {
+            return Err(Stop::Contended);
+        };
+        Ok(Claim::Busy(Busy {
+            reason: BusyReason::PreviousSession(remains),
+            lease_deadline: None,
+            retry_after: RETRY_AFTER,
+        }))
+    }
+
+    async fn clear(
+        &self,
+        connection: &mut TargetConnection,
+        view: &View,
+    ) -> Result<Option<Remains>, LedgerFault> {
+        let rows = [view.row.as_ref(), view.counterpart.as_ref()];
+        for holder in rows.into_iter().flatten().filter_map(|row| row.holder.as_ref()) {
+            if *holder == self.holder {
+                continue;
+            }
+            let wait = self.ledger.options().previous_session_wait;
+            let remains = takeover::clear(connection, holder, self.bound(), wait).await?;
+            if remains.is_some() {
+                return Ok(remains);
+            }
+        }
+        Ok(None)
+    }
+
+    async fn write(
+        &self,
+        connection: &mut TargetConnection,
+        view: &View,
+        write: Write,
+    ) -> Result<bool, LedgerFault> {
+        let statement = self.statement(view, write);
+        applied(sql::execute(connection, self.bound(), &statement).await)
+    }
+
+    /// The conditional statement of a claim's write.
+    pub(super) fn statement(&self, view: &View, write: Write) -> String {
+        let Self { request, token, holder, .. } = self;
+        let holder = match write {
+            Write::InsertWaiting | Write::TakeOverWaiting => None,
+            _ => Some(holder),
+        };
+        match (&view.row, write) {
+            (_, Write::Adopt) => writes::adopt(&request.key, token, request.lease, &self.holder),
+            (None, _) => writes::insert(request, token, holder),
+            (Some(row), _) => writes::take_over(row, request, token, holder),
+        }
+    }
+
+    pub(super) fn external_receipt(&self) -> ExternalReceipt {
+        ExternalReceipt::sql(&self.request.identity.environment, &self.request.key)
+    }
+
+    /// The direction in which the plugin must not be moving.
+    pub(super) fn opposite_direction(&self) -> Direction {
+        match self.request.identity.direction {
+            Direction::Forward => Direction::Compensate,
+            Direction::Compensate => Direction::Forward,
+        }
+    }
+}
+
+/// Whether a write that names the row as read applied. A lost race shows as a duplicate key.
+pub(super) fn applied(result: Result<u64, LedgerFault>) -> Result<bool, LedgerFault> {
+    match result {
+        Ok(rows) => Ok(rows == 1),
+        Err(fault) if fault.is_duplicate_key() => Ok(false),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn busy_lease(row: &LedgerRow) -> Busy {
+    Busy {
+        reason: BusyReason::LeaseHeld,
+        lease_deadline: Some(row.receipt.lease_deadline.clone()),
+        retry_after: row.lease_left.clamp(Duration::from_millis(100), RETRY_AFTER_MAX),
+    }
+}

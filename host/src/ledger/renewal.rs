@@ -1,0 +1,133 @@
+//! Keeping a lease, and knowing that one still has it.
+
+use super::fault::{Blame, LedgerFault};
+use super::inspection::own_row;
+use super::lease::Lease;
+use super::state::{Answer, Event, transition};
+use super::{Ledger, sql, writes};
+use crate::target::TargetConnection;
+
+/// The lease was not prolonged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RenewError {
+    /// The step is over, by this lease or another: there is nothing to prolong.
+    #[error("the step is over, so its lease is not renewed")]
+    Over,
+    /// Another holder has the row.
+    #[error("the lease of the step was lost before it was renewed")]
+    LeaseLost,
+    /// The row is gone.
+    #[error("the receipt of the step is gone from the ledger")]
+    RowLost,
+    /// The server refused, or its answer was lost. The lease goes on until its deadline.
+    #[error("the lease could not be renewed")]
+    Fault(#[from] LedgerFault),
+}
+
+/// The lease is not, or not known to be, this holder's any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HoldError {
+    /// Its deadline has passed; another holder may take the step over at any moment.
+    #[error("the lease of the step is over")]
+    LeaseOver,
+    /// Another holder has the row.
+    #[error("the lease of the step was lost")]
+    LeaseLost,
+    /// The row is gone.
+    #[error("the receipt of the step is gone from the ledger")]
+    RowLost,
+    /// The server refused, or its answer was lost.
+    #[error("it could not be checked who holds the lease")]
+    Fault(#[from] LedgerFault),
+}
+
+macro_rules! hold_codes {
+    ($error:ident, $ended:ident, $code:literal) => {
+        impl $error {
+            /// The stable code.
+            pub const fn code(&self) -> &'static str {
+                match self {
+                    Self::$ended => $code,
+                    Self::LeaseLost => "lease-lost",
+                    Self::RowLost => "receipt-lost",
+                    Self::Fault(fault) => fault.code(),
+                }
+            }
+
+            /// Who can do something about it.
+            pub const fn blame(&self) -> Blame {
+                match self {
+                    Self::$ended | Self::LeaseLost => Blame::Server,
+                    Self::RowLost => Blame::Operator,
+                    Self::Fault(fault) => fault.blame(),
+                }
+            }
+
+            /// What to do about it.
+            pub const fn help(&self) -> &'static str {
+                match self {
+                    Self::$ended | Self::LeaseLost => {
+                        "deliver the step again: the receipt tells what took effect"
+                    }
+                    Self::RowLost => {
+                        "find out who deleted from the ledger before delivering the step again"
+                    }
+                    Self::Fault(fault) => fault.help(),
+                }
+            }
+        }
+    };
+}
+
+hold_codes!(RenewError, Over, "step-over");
+hold_codes!(HoldError, LeaseOver, "lease-over");
+
+impl Ledger {
+    /// Prolongs the lease from the database's now, and shows how many statements are done.
+    ///
+    /// Called on a second connection: in the payload's session it would lock the row until the payload
+    /// commits, and a statement that runs long cannot be interrupted for it.
+    ///
+    /// # Errors
+    ///
+    /// Only [`RenewError::Fault`] is worth another try.
+    pub async fn renew(
+        &self,
+        connection: &mut TargetConnection,
+        lease: &Lease,
+        statements_done: u32,
+    ) -> Result<(), RenewError> {
+        let bound = self.options().statement_timeout;
+        let statement = writes::extend(&lease.key, &lease.token, lease.duration, statements_done);
+        if sql::execute(connection, bound, &statement).await? == 1 {
+            return Ok(());
+        }
+        let (state, _) = own_row(self, connection, lease, "").await?;
+        Err(match transition(state, Event::Renew).answer {
+            Answer::CompletedByMe | Answer::CompletedByOther => RenewError::Over,
+            Answer::RowLost => RenewError::RowLost,
+            _ => RenewError::LeaseLost,
+        })
+    }
+
+    /// Checks, before a statement of the payload is sent, that the lease is still this holder's and open.
+    ///
+    /// It reads without a lock, so the payload's own session may ask inside its transaction.
+    ///
+    /// # Errors
+    ///
+    /// The statement must not be sent.
+    pub async fn check_held(
+        &self,
+        connection: &mut TargetConnection,
+        lease: &Lease,
+    ) -> Result<(), HoldError> {
+        let (state, _) = own_row(self, connection, lease, "").await?;
+        match transition(state, Event::Check).answer {
+            Answer::Held => Ok(()),
+            Answer::LeaseOver => Err(HoldError::LeaseOver),
+            Answer::RowLost => Err(HoldError::RowLost),
+            _ => Err(HoldError::LeaseLost),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Making sure that nothing of an earlier holder still runs on the server.
+//!
+//! Killing a client does not stop its statement, so a step whose holder died may still be changing the
+//! target. Before its lease is used again the holder's session is looked for, killed, and waited for.
+//! A session is only killed when its marker, its account and its catalog are the ledger's own; behind a
+//! proxy, or without the privilege, the step stays busy and says why.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::fault::LedgerFault;
+use super::row::Holder;
+use super::sql::{self, literal};
+use crate::clock::{Clock, MonotonicClock};
+use crate::target::{KillOutcome, ServerFailure, TargetConnection};
+
+/// First pause between two looks at a killed session; doubled up to [`PAUSE_MAX`].
+const PAUSE_FIRST: Duration = Duration::from_millis(5);
+
+/// Longest pause between two looks at a killed session.
+const PAUSE_MAX: Duration = Duration::from_millis(250);
+
+/// Why an earlier session is still there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remains {
+    /// It was killed and is not gone yet: a killed ALTER may roll back for minutes.
+    Leaving {
+        /// The session on the server.
+        session: u64,
+        /// What the server says it does.
+        state: String,
+    },
+    /// The server refused to kill it.
+    KillRefused {
+        /// The session on the server.
+        session: u64,
+    },
+    /// It holds its marker, but this account does not see it in the process list.
+    NotVisible {
+        /// The session on the server.
+        session: u64,
+    },
+    /// It belongs to another account.
+    OtherAccount {
+        /// The session on the server.
+        session: u64,
+    },
+    /// It stands in another catalog.
+    OtherCatalog {
+        /// The session on the server.
+        session: u64,
+    },
+    /// A session has the recorded number, but nothing confirms that it is the earlier holder's.
+    Unconfirmed {
+        /// The session on the server.
+        session: u64,
+    },
+}
+
+impl Remains {
+    /// The stable code.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Leaving { .. } => "previous-session-leaving",
+            Self::KillRefused { .. } => "previous-session-kill-refused",
+            Self::NotVisible { .. } => "previous-session-not-visible",
+            Self::OtherAccount { .. } => "previous-session-other-account",
+            Self::OtherCatalog { .. } => "previous-session-other-catalog",
+            Self::Unconfirmed { .. } => "previous-session-unconfirmed",
+        }
+    }
+
+    /// What to do about it.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Leaving { .. } => "wait: the server is still undoing its statement",
+            Self::KillRefused { .. } | Self::OtherAccount { .. } | Self::NotVisible { .. } => {
+                "end the session as an administrator with `KILL`, or wait until it ends by itself"
+            }
+            Self::OtherCatalog { .. } | Self::Unconfirmed { .. } => {
+                "connect to the server itself rather than through a proxy, or wait until the session \
+                 ends by itself"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Remains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leaving { session, state } => {
+                write!(f, "session {session} was killed and is not gone yet (`{state}`)")
+            }
+            Self::KillRefused { session } => {
+                write!(f, "the server refused to kill session {session}")
+            }
+            Self::NotVisible { session } => write!(f, "session {session} cannot be seen"),
+            Self::OtherAccount { session } => {
+                write!(f, "session {session} belongs to another account")
+            }
+            Self::OtherCatalog { session } => {
+                write!(f, "session {session} is in another catalog")
+            }
+            Self::Unconfirmed { session } => {
+                write!(f, "nothing confirms whose session {session} is")
+            }
+        }
+    }
+}
+
+/// A session in the server's process list, as this account sees it.
+struct Seen {
+    same_account: bool,
+    same_catalog: bool,
+    /// By its lock, where the server itself told the session's number (the recorded one may be a
+    /// proxy's), or by its name in the statement it runs.
+    confirmed: bool,
+    state: String,
+}
+
+/// Looks for the holder's session, kills it, and waits until it is gone.
+///
+/// `None`: it is gone, and whatever it had not committed is rolled back.
+pub(super) async fn clear(
+    connection: &mut TargetConnection,
+    holder: &Holder,
+    statement_timeout: Duration,
+    wait: Duration,
+) -> Result<Option<Remains>, LedgerFault> {
+    let Some(session) = present(connection, holder, statement_timeout).await? else {
+        return Ok(None);
+    };
+    match look(connection, holder, session, statement_timeout).await? {
+        None if holder.holds_lock() => return Ok(Some(Remains::NotVisible { session })),
+        None => return Ok(None),
+        Some(seen) => {
+            if let Some(remains) = not_to_kill(&seen, session) {
+                return Ok(Some(remains));
+            }
+        }
+    }
+    let told = bounded(statement_timeout, connection.kill_session(session)).await?;
+    if told == KillOutcome::Denied {
+        return Ok(Some(Remains::KillRefused { session }));
+    }
+    tracing::info!(session, "killed the session of an earlier holder");
+    wait_until_gone(connection, holder, session, statement_timeout, wait).await
+}
+
+/// The session on this server that is, or may be, the holder's.
+async fn present(
+    connection: &mut TargetConnection,
+    holder: &Holder,
+    bound: Duration,
+) -> Result<Option<u64>, LedgerFault> {
+    if holder.holds_lock() {
+        let query = format!("SELECT IS_USED_LOCK({}) AS session", literal(&holder.marker));
+        return sql::row(connection, bound, &query).await?.value("session");
+    }
+    let here = connection.server().incarnation() == holder.server;
+    Ok(here.then_some(holder.session_id))
+}
+
+const fn not_to_kill(seen: &Seen, session: u64) -> Option<Remains> {
+    if !seen.same_account {
+        Some(Remains::OtherAccount { session })
+    } else if !seen.same_catalog {
+        Some(Remains::OtherCatalog { session })
+    } else if !seen.confirmed {
+        Some(Remains::Unconfirmed { session })
+    } else {
+        None
+    }
+}
+
+async fn look(
+    connection: &mut TargetConnection,
+    holder: &Holder,
+    session: u64,
+    bound: Duration,
+) -> Result<Option<Seen>, LedgerFault> {
+    let Some(found) = bounded(bound, connection.live_session(session)).await? else {
+        return Ok(None);
+    };
+    let named = found.statement.as_deref().is_some_and(|text| text.contains(&holder.marker));
+    let state = match &found.state {
+        Some(state) => format!("{}: {state}", found.command),
+        None => found.command.clone(),
+    };
+    let catalog = connection.catalog().as_str();
+    Ok(Some(Seen {
+        same_account: found.is_own_user,
+        // A server that folds names may show them in lowercase.
+        same_catalog: found.catalog.is_some_and(|seen| seen.eq_ignore_ascii_case(catalog)),
+        confirmed: holder.holds_lock() || named,
+        state,
+    }))
+}
+
+async fn bounded<T>(
+    bound: Duration,
+    run: impl Future<Output = Result<T, ServerFailure>>,
+) -> Result<T, LedgerFault> {
+    match tokio::time::timeout(bound, run).await {
+        Ok(answer) => answer.map_err(LedgerFault::from),
+        Err(_) => Err(LedgerFault::TimedOut { bound }),
+    }
+}
+
+async fn wait_until_gone(
+    connection: &mut TargetConnection,
+    holder: &Holder,
+    session: u64,
+    bound: Duration,
+    wait: Duration,
+) -> Result<Option<Remains>, LedgerFault> {
+    let clock = MonotonicClock;
+    let begun = clock.now();
+    let mut pause = PAUSE_FIRST;
+    loop {
+        let seen = look(connection, holder, session, bound).await?;
+        let locked = holder.holds_lock() && present(connection, holder, bound).await?.is_some();
+        if seen.is_none() && !locked {
+            return Ok(None);
+        }
+        if clock.now().duration_since(begun) >= wait {
+            let state = seen.map_or_else(|| "leaving".to_owned(), |seen| seen.state);
+            return Ok(Some(Remains::Leaving { session, state }));
+        }
+        clock.sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}

@@ -1,0 +1,132 @@
+//! The wasmtime engine policies run in.
+//!
+//! Two engines with one behaviour: the usual one keeps a pool of instance slots in reserved address
+//! space; where the machine cannot reserve that much (`ulimit -v`, small containers), memory is
+//! allocated on demand with explicit bounds checks.
+
+use std::num::NonZeroU32;
+
+use wasmtime::{
+    Cache, Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    WasmFeatures,
+};
+
+use super::limits::{
+    FEATURES, GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX,
+    GUEST_STACK_BYTES_MAX, GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX,
+};
+
+/// How instances get their memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocation {
+    /// Slots in reserved address space.
+    Pooled,
+    /// Memory mapped for each decision.
+    OnDemand,
+}
+
+/// Linear memory that stays resident in an idle slot, in bytes: clearing it is cheaper than
+/// faulting it in again. The published policy uses less for the payloads that are usual.
+const KEEP_RESIDENT_BYTES: usize = 512 << 10;
+
+/// Builds the engine: pooled when the machine can reserve the address space.
+pub(super) fn build(
+    slots: NonZeroU32,
+    allocation: Option<Allocation>,
+    cache: Option<&Cache>,
+) -> wasmtime::Result<(Engine, Allocation)> {
+    if allocation != Some(Allocation::OnDemand) {
+        let mut config = profile(cache);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots.get())));
+        match Engine::new(&config) {
+            Ok(engine) => return Ok((engine, Allocation::Pooled)),
+            Err(error) if allocation.is_some() => return Err(error),
+            Err(error) => {
+                tracing::debug!(%error, "no address space for a pool; memory is allocated on demand");
+            }
+        }
+    }
+    let mut config = profile(cache);
+    config
+        .memory_reservation(0)
+        .memory_guard_size(0)
+        .memory_reservation_for_growth(1 << 20)
+        .memory_may_move(true);
+    Ok((Engine::new(&config)?, Allocation::OnDemand))
+}
+
+/// What every engine has in common: all that can change an answer.
+fn profile(cache: Option<&Cache>) -> Config {
+    let mut config = Config::new();
+    config
+        .wasm_features(WasmFeatures::all(), false)
+        .wasm_features(FEATURES, true)
+        .cranelift_nan_canonicalization(true)
+        .cranelift_opt_level(OptLevel::Speed)
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(GUEST_STACK_BYTES_MAX)
+        .concurrency_support(false)
+        .cache(cache.cloned());
+    config
+}
+
+fn pool(slots: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(slots)
+        .total_core_instances(slots.saturating_mul(GUEST_INSTANCES_MAX))
+        .total_memories(slots.saturating_mul(GUEST_MEMORIES_MAX))
+        .total_tables(slots.saturating_mul(GUEST_TABLES_MAX))
+        .max_core_instances_per_component(GUEST_INSTANCES_MAX)
+        .max_memories_per_component(GUEST_MEMORIES_MAX)
+        .max_tables_per_component(GUEST_TABLES_MAX)
+        .max_memory_size(GUEST_MEMORY_BYTES_MAX)
+        .table_elements(GUEST_TABLE_ELEMENTS_MAX)
+        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
+        .table_keep_resident(KEEP_RESIDENT_BYTES)
+        .max_unused_warm_slots(slots)
+        .memory_protection_keys(Enabled::No);
+    pool
+}
+
+/// The determinism profile as wasmtime reports it.
+#[cfg(test)]
+pub(super) fn describe(engine: &Engine) -> String {
+    use std::fmt::Write as _;
+
+    let features = engine.get_wasm_features();
+    let mut text = String::new();
+    for (name, flag) in WasmFeatures::all().iter_names() {
+        let _ = writeln!(text, "{} {}", if features.contains(flag) { '+' } else { '-' }, name);
+    }
+    let _ = writeln!(text, "strategy {:?}", engine.get_strategy());
+    let _ =
+        writeln!(text, "nan-canonicalization {:?}", engine.get_cranelift_nan_canonicalization());
+    let _ = writeln!(text, "opt-level {:?}", engine.get_cranelift_opt_level());
+    let _ = writeln!(text, "consume-fuel {}", engine.get_consume_fuel());
+    let _ = writeln!(text, "epoch-interruption {}", engine.get_epoch_interruption());
+    let _ = writeln!(text, "max-wasm-stack {}", engine.get_max_wasm_stack());
+    let _ = writeln!(text, "shared-memory {}", engine.get_shared_memory());
+    let _ = writeln!(text, "concurrency {}", engine.get_concurrency_support());
+    for flag in engine.get_cranelift_flags_enabled() {
+        let _ = writeln!(text, "flag {flag}");
+    }
+    for (name, value) in engine.get_cranelift_flags_set() {
+        let _ = writeln!(text, "flag {name}={value}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_determinism_profile_is_the_published_one_in_both_engines() {
+        for allocation in [Allocation::Pooled, Allocation::OnDemand] {
+            let (engine, got) = build(NonZeroU32::MIN, Some(allocation), None).unwrap();
+            assert_eq!(got, allocation);
+            assert_eq!(describe(&engine), include_str!("determinism-profile.txt"));
+        }
+    }
+}

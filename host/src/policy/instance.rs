@@ -1,0 +1,97 @@
+//! One call in one fresh instance: its budgets, and what it means when it does not come back.
+
+use std::time::Duration;
+
+use wasmtime::{Engine, ResourceLimiter, Store, Trap};
+
+use super::bindings::PolicyPre;
+use super::bindings::gate::Guest;
+use super::error::NoDecision;
+use super::limits::{
+    GUEST_FUEL_MAX, GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX,
+    GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX,
+};
+use super::watchdog::Watchdog;
+
+/// What a store holds: nothing but the bounds of its guest.
+#[derive(Debug, Default)]
+pub(super) struct Bounds;
+
+/// The guest asked for more than it may have.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("more than {allowed} {unit}")]
+struct Exhausted {
+    allowed: usize,
+    unit: &'static str,
+}
+
+impl Bounds {
+    fn within(desired: usize, allowed: usize, unit: &'static str) -> wasmtime::Result<bool> {
+        if desired > allowed { Err(Exhausted { allowed, unit }.into()) } else { Ok(true) }
+    }
+}
+
+impl ResourceLimiter for Bounds {
+    fn memory_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Self::within(desired, GUEST_MEMORY_BYTES_MAX, "bytes of memory")
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Self::within(desired, GUEST_TABLE_ELEMENTS_MAX, "table elements")
+    }
+
+    fn instances(&self) -> usize {
+        // A component's own instance counts as one more.
+        GUEST_INSTANCES_MAX as usize + 1
+    }
+
+    fn tables(&self) -> usize {
+        GUEST_TABLES_MAX as usize
+    }
+
+    fn memories(&self) -> usize {
+        GUEST_MEMORIES_MAX as usize
+    }
+}
+
+/// Calls the guest in an instance that exists for this call alone.
+pub(super) fn call<R>(
+    engine: &Engine,
+    policy: &PolicyPre<Bounds>,
+    watchdog: &Watchdog,
+    deadline: Duration,
+    call: impl FnOnce(&Guest, &mut Store<Bounds>) -> wasmtime::Result<R>,
+) -> Result<R, NoDecision> {
+    let _ticking = watchdog.watch();
+    let mut store = Store::new(engine, Bounds);
+    store.limiter(|bounds| bounds);
+    store.epoch_deadline_trap();
+    store.set_epoch_deadline(Watchdog::epochs(deadline));
+    store
+        .set_fuel(GUEST_FUEL_MAX)
+        .and_then(|()| policy.instantiate(&mut store))
+        .and_then(|instance| call(instance.tollgate_policy_gate(), &mut store))
+        .map_err(|error| no_decision(error, deadline))
+}
+
+fn no_decision(error: wasmtime::Error, deadline: Duration) -> NoDecision {
+    if let Some(&Exhausted { allowed, unit }) = error.downcast_ref() {
+        return NoDecision::Memory { allowed, unit };
+    }
+    match error.downcast_ref() {
+        Some(Trap::OutOfFuel) => NoDecision::Fuel { fuel_max: GUEST_FUEL_MAX },
+        Some(Trap::Interrupt) => NoDecision::Deadline { deadline },
+        Some(trap) => NoDecision::Trap { reason: trap.to_string() },
+        None => NoDecision::Host(error),
+    }
+}

@@ -1,0 +1,59 @@
+//! Policies: pinned WebAssembly components that decide what SQL may run.
+//!
+//! A [`PolicyStore`] has pins and bytes, a [`PolicyRuntime`] turns bytes whose digest is the pinned
+//! one into a [`Policy`], a policy decides, and an allowing [`Decision`] becomes [`Admitted`], the
+//! only thing an executor runs. What is not a decision is [`NoDecision`]: never an allow, and never
+//! recorded as a denial by rule.
+//!
+//! Nothing here connects to anything, and no SQL is parsed in this process.
+//!
+//! ```
+//! use tollgate::policy::{DecisionRequest, PolicyRuntime, PolicyStore, RuntimeOptions};
+//!
+//! let store = PolicyStore::embedded()?;
+//! let pin = store.pin(&"sql-jdbc:v1".parse()?)?;
+//! let runtime = PolicyRuntime::new(RuntimeOptions::default())?;
+//! let policy = runtime.load(pin, &store.component(pin)?)?;
+//!
+//! let decision = policy.decide(&DecisionRequest {
+//!     payload: b"DROP DATABASE plugin_preview",
+//!     catalog: &"plugin_preview".parse()?,
+//!     protected_tables: &["factory_plugin_target_receipt"],
+//! })?;
+//! assert!(decision.admit().is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod answer;
+mod bindings;
+mod cache;
+mod decision;
+mod description;
+mod engine;
+mod error;
+mod instance;
+mod limits;
+mod pins;
+mod position;
+mod runtime;
+mod slots;
+mod store;
+mod watchdog;
+mod wire;
+
+pub use cache::CompileCache;
+pub use decision::{
+    Access, Admitted, Decision, Denied, Diagnostic, Edit, Operation, Outcome, Severity, Span,
+    Statement, TableAccess,
+};
+pub use description::{Description, PayloadLimits, Session};
+pub use engine::Allocation;
+pub use error::{Blame, LoadError, NoDecision, RuntimeError};
+pub use limits::{
+    GUEST_FUEL_MAX, GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX,
+    GUEST_STACK_BYTES_MAX, GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX,
+};
+pub use pins::{Pins, PinsError, PolicyPin};
+pub use position::{LineIndex, Position, PositionSpan};
+pub use runtime::{CacheUse, DecisionRequest, Policy, PolicyRuntime, RuntimeOptions};
+pub use store::{PINS_FILE, PolicyStore, StoreError, read_component};

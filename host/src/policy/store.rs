@@ -1,0 +1,219 @@
+//! Where pinned components come from: the binary itself, or a directory.
+//!
+//! A store hands out bytes; whether they are the pinned ones is for
+//! [`PolicyRuntime::load`](super::PolicyRuntime::load) to find.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::ids::ExecutorCode;
+
+use super::pins::{Pins, PinsError, PolicyPin};
+
+/// The file with the pins of a directory.
+pub const PINS_FILE: &str = "pins.toml";
+
+/// Bytes of a component file, at most. The published policy has 2 MB.
+const COMPONENT_BYTES_MAX: u64 = 64 << 20;
+
+/// The published policies this binary was built with.
+mod embedded {
+    pub(super) const PINS: &str = include_str!("../../../policies/pins.toml");
+
+    /// Every pinned file. A new policy release adds its line here.
+    pub(super) const FILES: &[(&str, &[u8])] = &[(
+        "mysql-repeatable-subset-1.0.0.wasm",
+        include_bytes!("../../../policies/mysql-repeatable-subset-1.0.0.wasm"),
+    )];
+}
+
+/// Pins and the components they name.
+#[derive(Debug, Clone)]
+pub struct PolicyStore {
+    pins: Pins,
+    source: Source,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    Embedded,
+    Directory(PathBuf),
+}
+
+/// A store, or a component of it, cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file is missing or unreadable.
+    #[error("`{}` cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is no component: nobody writes one of that size.
+    #[error("`{}` has {bytes} bytes, a component has at most {COMPONENT_BYTES_MAX}", path.display())]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// The pins are not what they should be.
+    #[error("`{}` is refused", path.display())]
+    Pins {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: PinsError,
+    },
+    /// Nothing is pinned to the executor code.
+    #[error("no policy is pinned to the executor `{executor}`; there is one for {}", known(pinned))]
+    NotPinned {
+        /// The code that was asked for.
+        executor: ExecutorCode,
+        /// The codes that have a pin.
+        pinned: Vec<ExecutorCode>,
+    },
+}
+
+impl StoreError {
+    /// What to do.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "check the path and its permissions",
+            Self::Size { .. } => "name the component's file",
+            Self::Pins { .. } => {
+                "take pins.toml as it was published, or write it with script/build-policy"
+            }
+            Self::NotPinned { .. } => "see `tollgate policy list`",
+        }
+    }
+}
+
+impl PolicyStore {
+    /// The policies this binary was built with.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Pins`]; a test keeps it from happening in what is released.
+    pub fn embedded() -> Result<Self, StoreError> {
+        let pins = Pins::parse(embedded::PINS).map_err(pins_error(Path::new(PINS_FILE)))?;
+        Ok(Self { pins, source: Source::Embedded })
+    }
+
+    /// A directory with `pins.toml` and the components it names.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when `pins.toml` cannot be read or is refused. Components are read when they
+    /// are asked for.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let directory = directory.into();
+        let path = directory.join(PINS_FILE);
+        let text = fs::read_to_string(&path)
+            .map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        let pins = Pins::parse(&text).map_err(pins_error(&path))?;
+        Ok(Self { pins, source: Source::Directory(directory) })
+    }
+
+    /// The directory, or `None` for the embedded store.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Embedded => None,
+            Source::Directory(directory) => Some(directory),
+        }
+    }
+
+    /// Every pin.
+    pub const fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
+    /// The pin of an executor code.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotPinned`], naming the codes that have one.
+    pub fn pin(&self, executor: &ExecutorCode) -> Result<&PolicyPin, StoreError> {
+        self.pins.find(executor).ok_or_else(|| StoreError::NotPinned {
+            executor: executor.clone(),
+            pinned: self.pins.iter().map(|pin| pin.executor.clone()).collect(),
+        })
+    }
+
+    /// The bytes of the file a pin names, unchecked.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Read`] or [`StoreError::Size`].
+    pub fn component(&self, pin: &PolicyPin) -> Result<Cow<'static, [u8]>, StoreError> {
+        match &self.source {
+            Source::Embedded => embedded::FILES
+                .iter()
+                .find(|(file, _)| *file == pin.file)
+                .map(|(_, bytes)| Cow::Borrowed(*bytes))
+                .ok_or_else(|| StoreError::Read {
+                    path: PathBuf::from(&pin.file),
+                    source: io::ErrorKind::NotFound.into(),
+                }),
+            Source::Directory(directory) => read_component(&directory.join(&pin.file)),
+        }
+    }
+}
+
+/// Reads a component's file.
+///
+/// # Errors
+///
+/// [`StoreError::Read`] or [`StoreError::Size`].
+pub fn read_component(path: &Path) -> Result<Cow<'static, [u8]>, StoreError> {
+    let failed = |source| StoreError::Read { path: path.to_owned(), source };
+    let bytes = fs::metadata(path).map_err(failed)?.len();
+    if bytes > COMPONENT_BYTES_MAX {
+        return Err(StoreError::Size { path: path.to_owned(), bytes });
+    }
+    fs::read(path).map(Cow::Owned).map_err(failed)
+}
+
+fn pins_error(path: &Path) -> impl Fn(PinsError) -> StoreError {
+    move |source| StoreError::Pins { path: path.to_owned(), source }
+}
+
+fn known(codes: &[ExecutorCode]) -> String {
+    if codes.is_empty() {
+        return "none".into();
+    }
+    codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Digest;
+
+    #[test]
+    fn every_embedded_pin_has_its_embedded_component() {
+        let store = PolicyStore::embedded().unwrap();
+        assert!(store.pin(&ExecutorCode::sql_jdbc_v1()).is_ok());
+        assert_eq!(store.pins().iter().count(), embedded::FILES.len());
+        for pin in store.pins() {
+            assert_eq!(Digest::of(store.component(pin).unwrap()), pin.sha256, "{}", pin.file);
+        }
+    }
+
+    #[test]
+    fn a_code_without_a_pin_is_named_with_those_that_have_one() {
+        let store = PolicyStore::embedded().unwrap();
+        let error = store.pin(&"sql-jdbc:v9".parse().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("`sql-jdbc:v9`") && error.contains("`sql-jdbc:v1`"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_without_pins_is_no_store() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(matches!(PolicyStore::open(directory.path()), Err(StoreError::Read { .. })));
+    }
+}

@@ -1,0 +1,168 @@
+//! Forms that servers accept and sqlparser does not, as tokens it reads the same way.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use crate::diagnostics::{Finding, code};
+use crate::head::Kind;
+use crate::lexer::{Literal, LiteralKind, span_of};
+
+/// What a handle of an index option starts with that is KEY_BLOCK_SIZE; no literal has such a handle.
+pub(crate) const KEY_BLOCK_SIZE: &str = "key-block-size ";
+
+/// What rewriting found besides.
+#[derive(Default)]
+pub(crate) struct Rewritten {
+    /// `.*` was taken off the targets of a DELETE.
+    pub(crate) star_targets: bool,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Rewrites one statement's tokens in place.
+pub(crate) fn rewrite(
+    kind: Kind,
+    tokens: &mut Vec<TokenWithSpan>,
+    literals: &[Literal],
+) -> Rewritten {
+    let mut rewritten = Rewritten::default();
+    match kind {
+        Kind::Insert => {}
+        Kind::DropTable => drop_tables(tokens),
+        Kind::Delete => rewritten.star_targets = star_targets(tokens),
+        Kind::CreateTable => {
+            names_in_quotes(tokens, literals);
+            key_block_size(tokens);
+            rewritten.findings.extend(partitions(tokens));
+        }
+    }
+    rewritten
+}
+
+fn keyword(token: Option<&TokenWithSpan>) -> Option<Keyword> {
+    match token.map(|token| &token.token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+fn is_word(token: Option<&TokenWithSpan>, expected: &str) -> bool {
+    matches!(token.map(|token| &token.token), Some(Token::Word(word))
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected))
+}
+
+/// DROP TABLES is DROP TABLE.
+fn drop_tables(tokens: &mut [TokenWithSpan]) {
+    if let Some(token) = tokens.get_mut(1)
+        && is_word(Some(token), "TABLES")
+    {
+        token.token = Token::make_keyword("TABLE");
+    }
+}
+
+/// `DELETE a.*, b.* FROM …` is `DELETE a, b FROM …`, and so before USING.
+fn star_targets(tokens: &mut Vec<TokenWithSpan>) -> bool {
+    let froms = |token: &TokenWithSpan| keyword(Some(token)) == Some(Keyword::FROM);
+    let usings = |token: &TokenWithSpan| keyword(Some(token)) == Some(Keyword::USING);
+    let end = match tokens.iter().position(froms) {
+        Some(1) => tokens.iter().position(usings).unwrap_or(0),
+        Some(at) => at,
+        None => 0,
+    };
+    let mut at = 0;
+    let mut found = false;
+    let mut left = end;
+    while at + 1 < left {
+        let pair = (tokens.get(at).map(|t| &t.token), tokens.get(at + 1).map(|t| &t.token));
+        if matches!(pair, (Some(Token::Period), Some(Token::Mul))) {
+            tokens.drain(at..at + 2);
+            left -= 2;
+            found = true;
+        } else {
+            at += 1;
+        }
+    }
+    found
+}
+
+/// `ENGINE = 'InnoDB'`, `CHARSET "utf8"` and their kin take a string where the parser wants a word.
+/// Manual: "CREATE TABLE Statement", table options.
+fn names_in_quotes(tokens: &mut [TokenWithSpan], literals: &[Literal]) {
+    for at in 1..tokens.len() {
+        let before = at.checked_sub(1).and_then(|at| tokens.get(at));
+        let named = match before.map(|token| &token.token) {
+            Some(Token::Eq) => at.checked_sub(2).and_then(|at| tokens.get(at)),
+            _ => before,
+        };
+        let takes_name = matches!(
+            keyword(named),
+            Some(Keyword::ENGINE | Keyword::CHARSET | Keyword::COLLATE | Keyword::ROW_FORMAT)
+        ) || (keyword(named) == Some(Keyword::SET) && {
+            let set = if before.map(|token| &token.token) == Some(&Token::Eq) { 3 } else { 2 };
+            let character = at.checked_sub(set).and_then(|at| tokens.get(at));
+            keyword(character) == Some(Keyword::CHARACTER)
+        });
+        let Some(token) = tokens.get_mut(at) else {
+            return;
+        };
+        if let (true, Token::SingleQuotedString(handle)) = (takes_name, &token.token)
+            && let Some(literal) = handle.parse::<usize>().ok().and_then(|at| literals.get(at))
+            && literal.kind == LiteralKind::String
+            && !literal.adjacent
+        {
+            // Quoted, so that it cannot become a keyword.
+            token.token = Token::Word(Word {
+                value: literal.text.clone(),
+                quote_style: Some('`'),
+                keyword: Keyword::NoKeyword,
+            });
+        }
+    }
+}
+
+/// KEY_BLOCK_SIZE of an index: inside the parentheses of the table, where it is no table option.
+fn key_block_size(tokens: &mut Vec<TokenWithSpan>) {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while at < tokens.len() {
+        match tokens.get(at).map(|token| &token.token) {
+            Some(Token::LParen) => depth += 1,
+            Some(Token::RParen) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 1 && is_word(tokens.get(at), "KEY_BLOCK_SIZE") {
+            let equals = tokens.get(at + 1).is_some_and(|token| token.token == Token::Eq);
+            let value = at + 1 + usize::from(equals);
+            if let Some(Token::Number(digits, _)) = tokens.get(value).map(|token| &token.token) {
+                let handle = format!("{KEY_BLOCK_SIZE}{digits}");
+                if let Some(token) = tokens.get_mut(value) {
+                    token.token = Token::SingleQuotedString(handle);
+                }
+                if let Some(token) = tokens.get_mut(at) {
+                    token.token = Token::make_keyword("COMMENT");
+                }
+                if equals {
+                    tokens.remove(at + 1);
+                }
+            }
+        }
+        at += 1;
+    }
+}
+
+/// Takes PARTITION BY off the end, so that the rest is still read.
+fn partitions(tokens: &mut Vec<TokenWithSpan>) -> Option<Finding> {
+    let mut depth = 0_usize;
+    let at = tokens.iter().enumerate().position(|(at, token)| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+            && keyword(Some(token)) == Some(Keyword::PARTITION)
+            && keyword(tokens.get(at + 1)) == Some(Keyword::BY)
+    })?;
+    let span = tokens.get(at).and_then(|token| span_of(token.span));
+    tokens.truncate(at);
+    Some(Finding::new(&code::PARTITION).near(span))
+}

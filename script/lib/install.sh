@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# What the scripts share about installing. Sourced; nothing here is installed without a word.
+
+script_name=${0##*/}
+
+say() { printf '%s: %s\n' "$script_name" "$*"; }
+fail() {
+  printf '%s: %s\n' "$script_name" "$*" >&2
+  exit 1
+}
+
+# Servers are not in every user's PATH.
+have() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif have sudo; then
+    sudo "$@"
+  else
+    fail "this needs root and there is no sudo: $*"
+  fi
+}
+
+apt_install() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+}
+
+# install_packages PACKAGE…: the machine's package lists are read again only when they are too old.
+install_packages() {
+  local log
+  have apt-get || fail "install these packages and run it again: $*"
+  say "installing $*"
+  log=$(mktemp)
+  if ! { apt_install "$@" || { as_root apt-get update -q && apt_install "$@"; }; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    fail "apt-get could not install $*"
+  fi
+  rm -f "$log"
+}
+
+# What the tests and the demo run on.
+install_mariadb() {
+  if ! { have mariadbd && have mariadb-install-db && have mariadb; }; then
+    install_packages mariadb-server-core mariadb-client-core
+  fi
+}

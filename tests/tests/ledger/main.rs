@@ -1,0 +1,11 @@
+//! The receipt ledger on real servers.
+
+mod claim;
+mod counterpart;
+mod ending;
+mod lost_answers;
+mod place;
+mod reading;
+mod shape;
+mod takeover;
+mod wire;

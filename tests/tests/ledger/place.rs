@@ -1,0 +1,233 @@
+//! A private server with a bootstrapped ledger, and steps to claim in it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mysql_async::prelude::{FromRow, Queryable as _};
+use tollgate::config::Config;
+use tollgate::digest::Digest;
+use tollgate::ids::{Direction, ExecutorCode, PluginRelease, StepKey};
+use tollgate::ledger::{
+    Claim, ClaimRequest, Counterpart, Failure, Lease, Ledger, LedgerOptions, StepIdentity,
+    bootstrap,
+};
+use tollgate::target::{SessionContract, Target, TargetConnection};
+use tollgate_tests::server::{Flavour, PrivateServer};
+
+use crate::wire::Wire;
+
+pub(crate) const CATALOG: &str = "plugin_preview";
+pub(crate) const USER: &str = "tollgate_target";
+pub(crate) const CONTROL_USER: &str = "host_control";
+pub(crate) const PASSWORD: &str = "t4rget-pass";
+pub(crate) const LEDGER: &str = "plugin_preview.factory_plugin_target_receipt";
+
+/// Long enough for a test, short enough to be a lease.
+pub(crate) const LEASE: Duration = Duration::from_mins(1);
+
+pub(crate) struct Place {
+    pub(crate) server: PrivateServer,
+    pub(crate) ledger: Ledger,
+}
+
+impl Place {
+    /// A server with an empty ledger and the table `plugin_preview.witness`.
+    pub(crate) async fn on(flavour: Flavour) -> Self {
+        let place = Self::without_ledger(flavour).await;
+        let mut connection = place.open().await;
+        bootstrap(&mut connection).await.unwrap();
+        connection.close().await;
+        place
+            .execute("CREATE TABLE plugin_preview.witness (id BIGINT PRIMARY KEY) ENGINE=InnoDB")
+            .await;
+        place
+    }
+
+    pub(crate) async fn without_ledger(flavour: Flavour) -> Self {
+        let server = flavour.start();
+        server.create_catalog(CATALOG).await;
+        server.create_catalog("host_core").await;
+        let confined =
+            r"SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES ON `plugin\_preview`.*";
+        server.create_account(USER, PASSWORD, &[confined]).await;
+        let control = r"ALL PRIVILEGES ON `host\_core`.*";
+        server.create_account(CONTROL_USER, PASSWORD, &[control]).await;
+        Self { server, ledger: Ledger::default() }
+    }
+
+    pub(crate) fn with(mut self, options: LedgerOptions) -> Self {
+        self.ledger = Ledger::new(options);
+        self
+    }
+
+    pub(crate) async fn open(&self) -> TargetConnection {
+        self.open_at(self.server.port()).await
+    }
+
+    /// A connection whose wire the test holds.
+    pub(crate) async fn open_wired(&self) -> (TargetConnection, Wire) {
+        let (port, wire) = Wire::to(self.server.port()).await;
+        (self.open_at(port).await, wire)
+    }
+
+    async fn open_at(&self, port: u16) -> TargetConnection {
+        let target = format!("jdbc:mysql://127.0.0.1:{port}/{CATALOG}?sslMode=DISABLED");
+        let control = self.server.jdbc_url("host_core");
+        let variables: BTreeMap<String, String> = [
+            ("EXECUTOR_CODE", "sql-jdbc:v1"),
+            ("SQL_TARGET_ENABLED", "true"),
+            ("SQL_TARGET_ENVIRONMENT_CODE", "preview"),
+            ("SQL_TARGET_JDBC_URL", &target),
+            ("SQL_TARGET_USERNAME", USER),
+            ("SQL_TARGET_PASSWORD", PASSWORD),
+            ("SQL_TARGET_ALLOWED_CATALOG", CATALOG),
+            ("CONTROL_JDBC_URL", &control),
+            ("CONTROL_USERNAME", CONTROL_USER),
+            ("CONTROL_PASSWORD", PASSWORD),
+        ]
+        .into_iter()
+        .map(|(name, value)| (format!("FACTORY_PLUGIN_{name}"), value.to_owned()))
+        .collect();
+        let config = Config::from_source(variables).unwrap().sql_target.unwrap();
+        Target::new(&config).open(&SessionContract::default()).await.unwrap()
+    }
+
+    pub(crate) async fn claim(
+        &self,
+        connection: &mut TargetConnection,
+        request: &ClaimRequest,
+    ) -> Claim {
+        self.ledger.claim(connection, request).await.unwrap()
+    }
+
+    pub(crate) async fn granted(
+        &self,
+        connection: &mut TargetConnection,
+        request: &ClaimRequest,
+    ) -> Lease {
+        granted(self.claim(connection, request).await)
+    }
+
+    /// Claims and completes a step on a connection of its own.
+    pub(crate) async fn succeed(&self, request: &ClaimRequest) {
+        let mut connection = self.open().await;
+        let lease = self.granted(&mut connection, request).await;
+        self.ledger.complete(&mut connection, &lease).await.unwrap();
+        connection.close().await;
+    }
+
+    /// Claims and fails a step on a connection of its own.
+    pub(crate) async fn fail(&self, request: &ClaimRequest) {
+        let mut connection = self.open().await;
+        let lease = self.granted(&mut connection, request).await;
+        self.ledger.fail(&mut connection, &lease, &failure()).await.unwrap();
+        connection.close().await;
+    }
+
+    /// Runs a statement as root.
+    pub(crate) async fn execute(&self, statement: &str) {
+        self.server.execute(&[statement]).await;
+    }
+
+    /// Sets columns of a step's row, as root.
+    pub(crate) async fn set(&self, request: &ClaimRequest, assignments: &str) {
+        let key = &request.key;
+        self.execute(&format!(
+            "UPDATE {LEDGER} SET {assignments} WHERE step_idempotency_key = '{key}'"
+        ))
+        .await;
+    }
+
+    /// Ends a step's lease.
+    pub(crate) async fn expire(&self, request: &ClaimRequest) {
+        self.set(request, "lease_deadline = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND").await;
+    }
+
+    /// The one row of a query, as root.
+    pub(crate) async fn one<T: FromRow + Send + 'static>(&self, query: &str) -> T {
+        let mut admin = self.server.admin().await;
+        let row = admin.query_first(query).await.unwrap().unwrap();
+        admin.disconnect().await.unwrap();
+        row
+    }
+
+    /// A step's row as text, whatever its columns.
+    pub(crate) async fn row(&self, request: &ClaimRequest) -> String {
+        let key = &request.key;
+        let query = format!("SELECT * FROM {LEDGER} WHERE step_idempotency_key = '{key}'");
+        let row: mysql_async::Row = self.one(&query).await;
+        format!("{:?}", row.unwrap())
+    }
+
+    pub(crate) async fn column(&self, request: &ClaimRequest, column: &str) -> String {
+        let key = &request.key;
+        self.one(&format!(
+            "SELECT CAST(IFNULL({column}, 'NULL') AS CHAR) FROM {LEDGER} \
+             WHERE step_idempotency_key = '{key}'"
+        ))
+        .await
+    }
+
+    pub(crate) async fn witnesses(&self) -> u64 {
+        self.one("SELECT COUNT(*) FROM plugin_preview.witness").await
+    }
+
+    /// Whether the server has the session.
+    pub(crate) async fn has_session(&self, id: u64) -> bool {
+        let query = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
+        self.one::<u64>(&query).await == 1
+    }
+}
+
+pub(crate) fn granted(claim: Claim) -> Lease {
+    match claim {
+        Claim::Granted(lease) => lease,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+pub(crate) fn key(text: &str) -> StepKey {
+    text.parse().unwrap()
+}
+
+/// A forward step of the plugin `shop`.
+pub(crate) fn forward(text: &str) -> ClaimRequest {
+    ClaimRequest {
+        key: key(text),
+        identity: StepIdentity {
+            environment: "preview".parse().unwrap(),
+            release: PluginRelease {
+                code: "shop".parse().unwrap(),
+                version: "1.2.3-rc.1+build.5".parse().unwrap(),
+            },
+            direction: Direction::Forward,
+            content_hash: Digest::of("forward"),
+        },
+        counterpart: None,
+        executor: ExecutorCode::sql_jdbc_v1(),
+        policy_digest: Digest::of("policy"),
+        decision_digest: Digest::of("decision"),
+        superseded_policies: Vec::new(),
+        statement_count: 3,
+        lease: LEASE,
+    }
+}
+
+/// The compensation of [`forward`].
+pub(crate) fn compensation(text: &str, of: &ClaimRequest) -> ClaimRequest {
+    let mut request = forward(text);
+    request.identity.direction = Direction::Compensate;
+    request.identity.content_hash = Digest::of("reverse");
+    request.counterpart =
+        Some(Counterpart { key: of.key.clone(), content_hash: of.identity.content_hash });
+    request
+}
+
+pub(crate) fn failure() -> Failure {
+    Failure {
+        code: "server-1062".to_owned(),
+        statement: Some(2),
+        message: "Duplicate entry 'canary-7' for key 'PRIMARY'".to_owned(),
+        settled: true,
+    }
+}
