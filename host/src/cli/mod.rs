@@ -78,7 +78,6 @@ Exit codes:
 struct Global {
     /// Configuration file (TOML); environment variables win over it
     #[arg(long, global = true, value_name = "FILE", env = "TOLLGATE_CONFIG")]
-    #[expect(dead_code, reason = "read by the commands that configure a target")]
     config: Option<PathBuf>,
 }
 
