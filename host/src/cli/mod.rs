@@ -5,11 +5,19 @@
 
 mod check;
 mod completions;
+mod configuration;
+mod demo;
+mod doctor;
+mod execute;
 mod failure;
+mod init;
 mod man;
 mod output;
 mod policy;
+mod receipts;
 mod sandbox;
+mod status;
+mod target;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,7 +49,14 @@ macro_rules! commands {
 }
 
 commands! {
+    Demo(demo::Demo),
     Check(check::Check),
+    Execute(execute::Execute),
+    Status(status::Status),
+    Receipts(receipts::Receipts),
+    Doctor(doctor::Doctor),
+    Init(init::Init),
+    Target(target::Target),
     Policy(policy::Policy),
     Completions(completions::Completions),
     Man(man::Man),
@@ -68,9 +83,9 @@ struct CommandLine {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done; for a check: everything is allowed
-  1  something is denied
+  1  something is denied, not applied or not ready
   2  usage or configuration
-  3  the policy could not decide
+  3  it could not be told: no decision, or an outcome that is not known
   4  a pin or a digest does not match";
 
 /// What every command takes.
@@ -78,7 +93,6 @@ Exit codes:
 struct Global {
     /// Configuration file (TOML); environment variables win over it
     #[arg(long, global = true, value_name = "FILE", env = "TOLLGATE_CONFIG")]
-    #[expect(dead_code, reason = "read by the commands that configure a target")]
     config: Option<PathBuf>,
 }
 
