@@ -149,8 +149,9 @@ fn read(
     literals: &[Literal],
     mut tokens: Vec<TokenWithSpan>,
     refused: bool,
+    nesting_max: usize,
 ) -> Reading {
-    let mut findings = limits::check(&tokens);
+    let mut findings = limits::check(&tokens, nesting_max);
     let too_deep = !findings.is_empty();
     let (kind, head) = head::read(&mut tokens);
     findings.extend(head);
@@ -237,7 +238,7 @@ fn statement(
 ) -> (Option<Statement>, Vec<Finding>) {
     let Part { index, tokens, span } = part;
     let Reading { kind, model, mut tables, mut findings } =
-        read(request, source, literals, tokens, refused);
+        read(request, source, literals, tokens, refused, LIMITS.nesting_max as usize);
     let refused = refused || findings.iter().any(Finding::is_error);
     let (Some(kind), Some(model), false) = (kind, model, refused) else {
         if !refused {
@@ -260,7 +261,7 @@ fn statement(
 fn reads_back(request: &Request<'_>, text: &str, model: &model::Statement) -> bool {
     let lexed = lexer::lex(text);
     let Reading { model: again, findings, .. } =
-        read(request, text, &lexed.literals, lexed.tokens, false);
+        read(request, text, &lexed.literals, lexed.tokens, false, limits::NESTING_READ_BACK_MAX);
     lexed.findings.is_empty()
         && !findings.iter().any(Finding::is_error)
         && again.as_ref() == Some(model)

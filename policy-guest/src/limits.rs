@@ -13,9 +13,13 @@ use crate::lexer::span_of;
 /// Precedence levels that chain.
 const LEVELS: usize = 10;
 
+/// How deep normalised text may nest when it is read back: it has parentheses wherever operators
+/// nest, so it goes deeper than what its author wrote.
+pub(crate) const NESTING_READ_BACK_MAX: usize = 2 * LIMITS.nesting_max as usize + 10;
+
 /// Counts one statement's depths; reports each bound once, where it is passed.
-pub(crate) fn check(tokens: &[TokenWithSpan]) -> Vec<Finding> {
-    let mut depth = Depth::default();
+pub(crate) fn check(tokens: &[TokenWithSpan], nesting_max: usize) -> Vec<Finding> {
+    let mut depth = Depth { nesting_max, ..Depth::default() };
     for token in tokens {
         depth.see(token);
     }
@@ -24,6 +28,7 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Vec<Finding> {
 
 #[derive(Default)]
 struct Depth {
+    nesting_max: usize,
     /// Operators pending per precedence level, for each open parenthesis.
     chains: Vec<[u32; LEVELS]>,
     chain: [u32; LEVELS],
@@ -63,7 +68,7 @@ impl Depth {
             },
         }
         let nested = self.chains.len() + self.cases + self.prefixes;
-        if nested > LIMITS.nesting_max as usize {
+        if nested > self.nesting_max {
             self.report(&code::NESTING, token);
         }
     }

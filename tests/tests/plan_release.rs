@@ -34,11 +34,7 @@ fn write_release(folder: &Path, plugin: &str) {
 }
 
 fn codes(error: &ReleaseError) -> Vec<&'static str> {
-    error
-        .problems
-        .iter()
-        .map(|problem| problem.code.as_str())
-        .collect()
+    error.problems.iter().map(|problem| problem.code.as_str()).collect()
 }
 
 fn problems_of(plugin: &str) -> ReleaseError {
@@ -54,10 +50,7 @@ fn a_release_is_read_with_its_exact_bytes() {
     let contribution = &release.contributions()[0];
     assert!(contribution.idempotent);
     assert_eq!(contribution.forward.bytes(), b"DROP TABLE IF EXISTS a");
-    assert_eq!(
-        contribution.compensation.as_ref().unwrap().bytes(),
-        b"\xef\xbb\xbfDROP\r\n"
-    );
+    assert_eq!(contribution.compensation.as_ref().unwrap().bytes(), b"\xef\xbb\xbfDROP\r\n");
 }
 
 #[test]
@@ -107,23 +100,15 @@ fn every_problem_is_told_at_once() {
         ],
         "{error}"
     );
-    let misspelt = error
-        .problems
-        .iter()
-        .find(|problem| problem.message.contains("idempotnet"));
+    let misspelt = error.problems.iter().find(|problem| problem.message.contains("idempotnet"));
     assert_eq!(misspelt.unwrap().help, "did you mean `idempotent`?");
 }
 
 #[test]
 fn paths_that_leave_the_folder_are_refused() {
-    for path in [
-        "../x.sql",
-        "/etc/passwd",
-        "sql/../../x.sql",
-        "a\\\\b.sql",
-        "",
-        "./sql/../back.sql",
-    ] {
+    for path in
+        ["../x.sql", "/etc/passwd", "sql/../../x.sql", "a\\\\b.sql", "", "./sql/../back.sql"]
+    {
         let error = problems_of(&PLUGIN.replace("sql/forward.sql", path));
         assert_eq!(codes(&error), ["path-outside-folder"], "{path}");
     }
@@ -142,22 +127,12 @@ fn a_link_may_stay_in_the_folder_but_not_leave_it() {
 
     fs::remove_file(&forward).unwrap();
     std::os::unix::fs::symlink(outside.path().join("secret.sql"), &forward).unwrap();
-    assert_eq!(
-        codes(&read_release(folder.path()).unwrap_err()),
-        ["path-outside-folder"]
-    );
+    assert_eq!(codes(&read_release(folder.path()).unwrap_err()), ["path-outside-folder"]);
 
     fs::remove_dir_all(folder.path().join("sql")).unwrap();
-    fs::rename(
-        outside.path().join("secret.sql"),
-        outside.path().join("forward.sql"),
-    )
-    .unwrap();
+    fs::rename(outside.path().join("secret.sql"), outside.path().join("forward.sql")).unwrap();
     std::os::unix::fs::symlink(outside.path(), folder.path().join("sql")).unwrap();
-    assert_eq!(
-        codes(&read_release(folder.path()).unwrap_err()),
-        ["path-outside-folder"]
-    );
+    assert_eq!(codes(&read_release(folder.path()).unwrap_err()), ["path-outside-folder"]);
 }
 
 #[test]
@@ -176,9 +151,8 @@ fn what_is_no_file_or_too_large_is_refused() {
 fn a_type_that_is_sql_names_sql_files() {
     let error = problems_of(&PLUGIN.replace("sql/forward.sql", "plugin.toml"));
     assert_eq!(codes(&error), ["invalid-value"]);
-    let menu = PLUGIN
-        .replace("DATABASE_MIGRATION", "MENU")
-        .replace("sql/forward.sql", "plugin.toml");
+    let menu =
+        PLUGIN.replace("DATABASE_MIGRATION", "MENU").replace("sql/forward.sql", "plugin.toml");
     assert!(read_release(folder(&menu).path()).is_ok());
 }
 
@@ -187,10 +161,7 @@ fn broken_toml_names_its_line() {
     let error = problems_of("code = \"a\"\nversion = \n");
     assert_eq!(codes(&error), ["syntax"]);
     assert!(error.problems[0].message.contains("line 2"), "{error}");
-    assert_eq!(
-        codes(&problems_of("code = \"a\"\nversion = \"1.0.0\"\n")),
-        ["contribution-count"]
-    );
+    assert_eq!(codes(&problems_of("code = \"a\"\nversion = \"1.0.0\"\n")), ["contribution-count"]);
 }
 
 #[test]

@@ -47,27 +47,14 @@ fn shape(document: &Value) -> String {
 fn every_version_has_the_eligibility_of_the_contract() {
     let dry = vec![ExecutorCode::dry_run_v1()];
     let both = vec![ExecutorCode::dry_run_v1(), ExecutorCode::sql_jdbc_v1()];
-    for (version, forward, compensate) in [
-        ("1.0", &dry, &vec![]),
-        ("1.1", &dry, &dry),
-        ("1.2", &both, &both),
-    ] {
+    for (version, forward, compensate) in
+        [("1.0", &dry, &vec![]), ("1.1", &dry, &dry), ("1.2", &both, &both)]
+    {
         let plan = Plan::parse(&golden(version)).unwrap();
         let schema = &plan.steps()[0];
-        assert_eq!(
-            &schema.eligible_executors(Direction::Forward),
-            forward,
-            "{version}"
-        );
-        assert_eq!(
-            &schema.eligible_executors(Direction::Compensate),
-            compensate,
-            "{version}"
-        );
-        assert_eq!(
-            schema.step(Direction::Compensate).is_ok(),
-            !compensate.is_empty()
-        );
+        assert_eq!(&schema.eligible_executors(Direction::Forward), forward, "{version}");
+        assert_eq!(&schema.eligible_executors(Direction::Compensate), compensate, "{version}");
+        assert_eq!(schema.step(Direction::Compensate).is_ok(), !compensate.is_empty());
         assert_eq!(schema.declaration.is_some(), version == "1.2");
     }
 }
@@ -75,18 +62,9 @@ fn every_version_has_the_eligibility_of_the_contract() {
 #[test]
 fn golden_fingerprints_hold() {
     for (version, fingerprint) in [
-        (
-            "1.0",
-            "sha256:f9b013a97b3397450a511c31cdb13ce0c05fa5c550270938c0bbd4bbef856267",
-        ),
-        (
-            "1.1",
-            "sha256:affa5411351e7c15879f4164286b91afa5158d69db718a6afe51192aaa1d792d",
-        ),
-        (
-            "1.2",
-            "sha256:2b69e58ad4e1a44583c4550fa5249e41154313233144cca6bd923b6a18a3f7b3",
-        ),
+        ("1.0", "sha256:f9b013a97b3397450a511c31cdb13ce0c05fa5c550270938c0bbd4bbef856267"),
+        ("1.1", "sha256:affa5411351e7c15879f4164286b91afa5158d69db718a6afe51192aaa1d792d"),
+        ("1.2", "sha256:2b69e58ad4e1a44583c4550fa5249e41154313233144cca6bd923b6a18a3f7b3"),
     ] {
         let plan = Plan::parse(&golden(version)).unwrap();
         assert_eq!(plan.fingerprint().to_string(), fingerprint, "{version}");
@@ -100,18 +78,9 @@ fn unknown_versions_are_refused_by_name() {
         document["schemaVersion"] = json!(version);
         let error = parse(&document).unwrap_err();
         assert!(matches!(&error, PlanError::UnknownVersion(found) if found == version));
-        assert!(
-            error.to_string().contains(&format!("`{version}`")),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&format!("`{version}`")), "{error}");
     }
-    for not_a_plan in [
-        "",
-        "[]",
-        "{}",
-        "{\"schemaVersion\": 1.2}",
-        "{\"schemaVersion\": null}",
-    ] {
+    for not_a_plan in ["", "[]", "{}", "{\"schemaVersion\": 1.2}", "{\"schemaVersion\": null}"] {
         let error = Plan::parse(not_a_plan.as_bytes()).unwrap_err();
         assert!(matches!(error, PlanError::NotAPlan(_)), "{not_a_plan}");
     }
@@ -128,48 +97,27 @@ fn a_field_of_another_version_is_refused_by_name() {
     ] {
         let mut document = document(version);
         document["steps"][1][field] = value;
-        assert!(
-            shape(&document).contains(&format!("`{field}`")),
-            "{version} {field}"
-        );
+        assert!(shape(&document).contains(&format!("`{field}`")), "{version} {field}");
     }
-    for (pointer, field) in [
-        ("", "owner"),
-        ("/steps/0/release", "sha"),
-        ("/steps/0/compensation", "x"),
-    ] {
+    for (pointer, field) in
+        [("", "owner"), ("/steps/0/release", "sha"), ("/steps/0/compensation", "x")]
+    {
         let mut document = document("1.2");
         document.pointer_mut(pointer).unwrap()[field] = json!("a");
-        assert!(
-            shape(&document).contains(&format!("unknown field `{field}`")),
-            "{pointer}"
-        );
+        assert!(shape(&document).contains(&format!("unknown field `{field}`")), "{pointer}");
     }
 }
 
 #[test]
 fn a_missing_field_is_refused_by_name() {
     for (version, fields) in [
-        (
-            "1.0",
-            vec![
-                "key",
-                "release",
-                "contributionKey",
-                "type",
-                "target",
-                "contentHash",
-            ],
-        ),
+        ("1.0", vec!["key", "release", "contributionKey", "type", "target", "contentHash"]),
         ("1.2", vec!["idempotent", "publicationFingerprint"]),
     ] {
         for field in fields {
             let mut document = document(version);
             document["steps"][0].as_object_mut().unwrap().remove(field);
-            assert!(
-                shape(&document).contains(&format!("`{field}`")),
-                "{version} {field}"
-            );
+            assert!(shape(&document).contains(&format!("`{field}`")), "{version} {field}");
         }
     }
 }
@@ -187,28 +135,17 @@ fn an_altered_plan_no_longer_has_its_fingerprint() {
         let mut document = document("1.2");
         *document.pointer_mut(pointer).unwrap() = value;
         let problems = contradictions(&document);
-        assert!(
-            matches!(problems[..], [PlanProblem::Fingerprint { .. }]),
-            "{pointer}"
-        );
+        assert!(matches!(problems[..], [PlanProblem::Fingerprint { .. }]), "{pointer}");
     }
     let mut reordered = document("1.2");
     reordered["steps"].as_array_mut().unwrap().swap(0, 1);
-    assert!(matches!(
-        contradictions(&reordered)[..],
-        [PlanProblem::Fingerprint { .. }]
-    ));
+    assert!(matches!(contradictions(&reordered)[..], [PlanProblem::Fingerprint { .. }]));
 }
 
 #[test]
 fn an_idempotent_declaration_changes_the_fingerprint_of_1_2_only() {
     let recorded = Plan::parse(&golden("1.1")).unwrap();
-    assert!(
-        recorded
-            .steps()
-            .iter()
-            .all(|step| step.declaration.is_none())
-    );
+    assert!(recorded.steps().iter().all(|step| step.declaration.is_none()));
     let mut altered = document("1.2");
     altered["steps"][0]["idempotent"] = json!(false);
     assert_eq!(contradictions(&altered).len(), 1);
@@ -265,10 +202,7 @@ fn a_step_survives_being_kept_as_json() {
 fn publishing_a_release_gives_the_golden_plan() {
     let release = read_release(&orders()).unwrap();
     let document = publish(&"orders-1.4.0".parse().unwrap(), &[release]).unwrap();
-    assert_eq!(
-        document.trim(),
-        String::from_utf8(golden("1.2")).unwrap().trim()
-    );
+    assert_eq!(document.trim(), String::from_utf8(golden("1.2")).unwrap().trim());
 }
 
 #[tokio::test]
@@ -276,18 +210,11 @@ async fn the_golden_release_has_its_golden_fingerprint() {
     use tollgate::plan::ContributionCatalog as _;
     let plan = Plan::parse(&golden("1.2")).unwrap();
     let catalog = FolderCatalog::tree(orders().parent().unwrap().parent().unwrap());
-    let installed = catalog
-        .installed(&plan.steps()[0].release)
-        .await
-        .unwrap()
-        .unwrap();
+    let installed = catalog.installed(&plan.steps()[0].release).await.unwrap().unwrap();
     let fingerprint = installed.publication_fingerprint();
     assert_eq!(
         fingerprint.to_string(),
         "sha256:c899b94c475815c134a1df9b747b8749828557c346be166a32559e11d28ab640"
     );
-    assert_eq!(
-        plan.steps()[0].declaration.unwrap().publication_fingerprint,
-        fingerprint
-    );
+    assert_eq!(plan.steps()[0].declaration.unwrap().publication_fingerprint, fingerprint);
 }

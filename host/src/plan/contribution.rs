@@ -23,10 +23,7 @@ impl Payload {
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         let content_hash = content_hash(&bytes);
-        Self {
-            bytes,
-            content_hash,
-        }
+        Self { bytes, content_hash }
     }
 
     /// The bytes.
@@ -107,11 +104,7 @@ impl InstalledRelease {
             }
         }
         let publication_fingerprint = publication_fingerprint(&contributions);
-        Ok(Self {
-            release,
-            contributions,
-            publication_fingerprint,
-        })
+        Ok(Self { release, contributions, publication_fingerprint })
     }
 
     /// Which release this is.
@@ -121,9 +114,7 @@ impl InstalledRelease {
 
     /// The contribution with this key.
     pub fn contribution(&self, key: &ContributionKey) -> Option<&Contribution> {
-        self.contributions
-            .iter()
-            .find(|contribution| contribution.key == *key)
+        self.contributions.iter().find(|contribution| contribution.key == *key)
     }
 
     /// Every contribution, in the order they are to be applied.
@@ -144,9 +135,6 @@ mod tests {
     #[test]
     fn a_payload_is_never_shown() {
         let shown = format!("{:?}", Payload::new(b"canary-literal".as_slice()));
-        assert!(
-            !shown.contains("canary") && shown.contains("byte_count: 14"),
-            "{shown}"
-        );
+        assert!(!shown.contains("canary") && shown.contains("byte_count: 14"), "{shown}");
     }
 }

@@ -86,10 +86,7 @@ mod tests {
     #[test]
     fn the_order_of_contributions_is_not_in_it() {
         let (a, b) = (contribution("a"), contribution("b"));
-        assert_eq!(
-            publication_fingerprint([&a, &b]),
-            publication_fingerprint([&b, &a])
-        );
+        assert_eq!(publication_fingerprint([&a, &b]), publication_fingerprint([&b, &a]));
     }
 
     #[test]
@@ -97,26 +94,11 @@ mod tests {
         let base = contribution("a");
         let changed = [
             contribution("b"),
-            Contribution {
-                kind: "MENU".parse().unwrap(),
-                ..base.clone()
-            },
-            Contribution {
-                target: "page".parse().unwrap(),
-                ..base.clone()
-            },
-            Contribution {
-                idempotent: false,
-                ..base.clone()
-            },
-            Contribution {
-                forward: Payload::new(b"x".as_slice()),
-                ..base.clone()
-            },
-            Contribution {
-                compensation: Some(base.forward.clone()),
-                ..base.clone()
-            },
+            Contribution { kind: "MENU".parse().unwrap(), ..base.clone() },
+            Contribution { target: "page".parse().unwrap(), ..base.clone() },
+            Contribution { idempotent: false, ..base.clone() },
+            Contribution { forward: Payload::new(b"x".as_slice()), ..base.clone() },
+            Contribution { compensation: Some(base.forward.clone()), ..base.clone() },
         ];
         let mut seen = vec![publication_fingerprint([&base])];
         for contribution in &changed {

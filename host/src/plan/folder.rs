@@ -39,20 +39,11 @@ fn read(folder: &Path, problems: &mut Problems) -> Option<InstalledRelease> {
         Ok(root) => root,
         Err(error) => {
             let help = "name the folder that holds plugin.toml";
-            problems.add(
-                ProblemCode::Unreadable,
-                format!("the folder: {error}"),
-                help,
-            );
+            problems.add(ProblemCode::Unreadable, format!("the folder: {error}"), help);
             return None;
         }
     };
-    let manifest = read_confined(
-        &root,
-        Path::new("plugin.toml"),
-        MANIFEST_BYTES_MAX,
-        problems,
-    )?;
+    let manifest = read_confined(&root, Path::new("plugin.toml"), MANIFEST_BYTES_MAX, problems)?;
     let Ok(manifest) = String::from_utf8(manifest) else {
         let message = "plugin.toml is not UTF-8";
         problems.add(ProblemCode::Syntax, message, "save it as UTF-8");
@@ -133,11 +124,7 @@ fn read_confined(
     match read {
         Ok(_) if bytes.len() as u64 > bytes_max => {
             let message = format!("`{shown}` has more than {bytes_max} bytes");
-            problems.add(
-                ProblemCode::TooLarge,
-                message,
-                "split it into several contributions",
-            );
+            problems.add(ProblemCode::TooLarge, message, "split it into several contributions");
             None
         }
         Ok(_) => Some(bytes),
@@ -178,9 +165,9 @@ impl FolderCatalog {
     /// The folder is there but cannot be read, or is no release.
     pub fn read(&self, release: &PluginRelease) -> Result<Option<InstalledRelease>, CatalogError> {
         let folder = match &self.0 {
-            Layout::Tree(root) => root
-                .join(release.code.as_str())
-                .join(release.version.to_string()),
+            Layout::Tree(root) => {
+                root.join(release.code.as_str()).join(release.version.to_string())
+            }
             Layout::Single(folder) => folder.clone(),
         };
         match fs::metadata(&folder) {

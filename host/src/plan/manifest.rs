@@ -138,11 +138,7 @@ impl Problems {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.0.push(ReleaseProblem {
-            code,
-            message: message.into(),
-            help: help.into(),
-        });
+        self.0.push(ReleaseProblem { code, message: message.into(), help: help.into() });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -150,10 +146,7 @@ impl Problems {
     }
 
     pub(super) fn into_error(self, folder: &Path) -> ReleaseError {
-        ReleaseError {
-            folder: folder.to_owned(),
-            problems: self.0,
-        }
+        ReleaseError { folder: folder.to_owned(), problems: self.0 }
     }
 }
 
@@ -162,17 +155,10 @@ impl Manifest {
     /// out, so that the files of the others can still be looked at.
     pub(super) fn parse(text: &str, problems: &mut Problems) -> Option<Self> {
         let mut root = match toml::from_str::<toml::Table>(text) {
-            Ok(table) => Section {
-                place: "plugin.toml".to_owned(),
-                table,
-            },
+            Ok(table) => Section { place: "plugin.toml".to_owned(), table },
             Err(error) => {
                 let line = error.span().map_or(1, |span| {
-                    1 + text
-                        .bytes()
-                        .take(span.start)
-                        .filter(|byte| *byte == b'\n')
-                        .count()
+                    1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
                 });
                 problems.add(
                     ProblemCode::Syntax,
@@ -186,14 +172,8 @@ impl Manifest {
         let version = root.parsed::<semver::Version>("version", problems);
         let contributions = contributions(&mut root, problems);
         root.refuse_unknown(&["code", "version", "contribution"], problems);
-        let release = PluginRelease {
-            code: code?,
-            version: version?,
-        };
-        Some(Self {
-            release,
-            contributions,
-        })
+        let release = PluginRelease { code: code?, version: version? };
+        Some(Self { release, contributions })
     }
 }
 
@@ -226,11 +206,7 @@ fn contributions(root: &mut Section, problems: &mut Problems) -> Vec<ManifestCon
         if read.iter().any(|other| other.key == contribution.key) {
             problems.add(
                 ProblemCode::DuplicateContribution,
-                format!(
-                    "contribution {}: the key `{}` is taken",
-                    index + 1,
-                    contribution.key
-                ),
+                format!("contribution {}: the key `{}` is taken", index + 1, contribution.key),
                 "give each contribution its own key",
             );
         }
@@ -251,9 +227,7 @@ fn contribution(mut section: Section, problems: &mut Problems) -> Option<Manifes
             None
         }
     };
-    let is_sql = kind
-        .as_ref()
-        .is_some_and(ContributionKind::is_database_migration);
+    let is_sql = kind.as_ref().is_some_and(ContributionKind::is_database_migration);
     let forward = section.text("forward", true, problems);
     let forward = forward.and_then(|text| section.path("forward", &text, is_sql, problems));
     let (compensation, compensation_is_well) = match section.text("compensation", false, problems) {
@@ -265,14 +239,7 @@ fn contribution(mut section: Section, problems: &mut Problems) -> Option<Manifes
         }
     };
     section.refuse_unknown(
-        &[
-            "key",
-            "type",
-            "target",
-            "idempotent",
-            "forward",
-            "compensation",
-        ],
+        &["key", "type", "target", "idempotent", "forward", "compensation"],
         problems,
     );
     if !compensation_is_well {
@@ -340,16 +307,11 @@ impl Section {
         problems: &mut Problems,
     ) -> Option<PathBuf> {
         let path = Path::new(text);
-        let is_below = path
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
+        let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
         if text.is_empty() || text.contains(['\\', '\0']) || !is_below {
             problems.add(
                 ProblemCode::PathOutsideFolder,
-                format!(
-                    "{}: `{key}` is `{text}`, which is not below the folder",
-                    self.place
-                ),
+                format!("{}: `{key}` is `{text}`, which is not below the folder", self.place),
                 "name a file relative to plugin.toml, without `..` and with `/`",
             );
             return None;
@@ -357,10 +319,7 @@ impl Section {
         if is_sql && path.extension().is_none_or(|extension| extension != "sql") {
             problems.add(
                 ProblemCode::InvalidValue,
-                format!(
-                    "{}: `{key}` is `{text}`, which is no `.sql` file",
-                    self.place
-                ),
+                format!("{}: `{key}` is `{text}`, which is no `.sql` file", self.place),
                 "name a file that ends in `.sql`",
             );
             return None;
@@ -381,11 +340,7 @@ impl Section {
     }
 
     fn refuse_unknown(&self, known: &[&str], problems: &mut Problems) {
-        for key in self
-            .table
-            .keys()
-            .filter(|key| !known.contains(&key.as_str()))
-        {
+        for key in self.table.keys().filter(|key| !known.contains(&key.as_str())) {
             let near = known
                 .iter()
                 .map(|known| (strsim::damerau_levenshtein(known, key), known))

@@ -122,25 +122,14 @@ mod tests {
         for text in ["DATABASE_MIGRATION", "PERMISSION", "MENU", "X2"] {
             assert!(text.parse::<ContributionKind>().is_ok(), "{text}");
         }
-        for text in [
-            "",
-            "database_migration",
-            "_X",
-            "2X",
-            "MENU ",
-            &"A".repeat(65),
-        ] {
+        for text in ["", "database_migration", "_X", "2X", "MENU ", &"A".repeat(65)] {
             assert!(text.parse::<ContributionKind>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_target_is_lower_case() {
-        assert!(
-            "sql"
-                .parse::<TargetName>()
-                .is_ok_and(|target| target.is_sql())
-        );
+        assert!("sql".parse::<TargetName>().is_ok_and(|target| target.is_sql()));
         for text in ["", "SQL", "-sql", "sql ", &"a".repeat(33)] {
             assert!(text.parse::<TargetName>().is_err(), "{text}");
         }

@@ -36,12 +36,7 @@ pub enum PublishError {
 pub fn publish(code: &PlanCode, releases: &[InstalledRelease]) -> Result<String, PublishError> {
     let contributions: Vec<_> = releases
         .iter()
-        .flat_map(|release| {
-            release
-                .contributions()
-                .iter()
-                .map(move |item| (release, item))
-        })
+        .flat_map(|release| release.contributions().iter().map(move |item| (release, item)))
         .collect();
     if !(1..=STEP_COUNT_MAX).contains(&contributions.len()) {
         return Err(PublishError::StepCount(contributions.len()));

@@ -43,11 +43,7 @@ pub struct Refusal {
 impl Refusal {
     /// A condition that does not hold.
     pub fn new(code: RefusalCode, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            help: help.into(),
-        }
+        Self { code, message: message.into(), help: help.into() }
     }
 }
 
@@ -140,25 +136,16 @@ fn compare(step: &Step, installed: Option<&InstalledRelease>, needs: Needs) -> R
             format!("plugin release `{}` is not installed", step.release),
             "install the release the plan was made for",
         ));
-        return Resolution {
-            payload: None,
-            refusals,
-        };
+        return Resolution { payload: None, refusals };
     };
     publication_condition(step, installed, &mut refusals);
     let Some(contribution) = installed.contribution(&step.contribution) else {
         refusals.push(Refusal::new(
             RefusalCode::ContributionNotInstalled,
-            format!(
-                "`{}` has no contribution `{}`",
-                step.release, step.contribution
-            ),
+            format!("`{}` has no contribution `{}`", step.release, step.contribution),
             "install the release the plan was made for",
         ));
-        return Resolution {
-            payload: None,
-            refusals,
-        };
+        return Resolution { payload: None, refusals };
     };
     contribution_conditions(step, contribution, needs, &mut refusals);
     let payload = contribution.payload(step.direction).cloned();
@@ -166,10 +153,7 @@ fn compare(step: &Step, installed: Option<&InstalledRelease>, needs: Needs) -> R
         Some(payload) => payload_conditions(step, payload, &mut refusals),
         None => refusals.push(Refusal::new(
             RefusalCode::CompensationNotInstalled,
-            format!(
-                "contribution `{}` has no compensation payload",
-                contribution.key
-            ),
+            format!("contribution `{}` has no compensation payload", contribution.key),
             "install the release the plan was made for",
         )),
     }
@@ -181,10 +165,7 @@ fn recorded_conditions(step: &Step, refusals: &mut Vec<Refusal>) {
     if !step.kind.is_database_migration() {
         refusals.push(Refusal::new(
             RefusalCode::UnsupportedType,
-            format!(
-                "`sql-jdbc:v1` runs type `DATABASE_MIGRATION`, not `{}`",
-                step.kind
-            ),
+            format!("`sql-jdbc:v1` runs type `DATABASE_MIGRATION`, not `{}`", step.kind),
             "use `dry-run:v1` for other types",
         ));
     }
@@ -218,17 +199,12 @@ fn publication_condition(step: &Step, installed: &InstalledRelease, refusals: &m
     let Some(declaration) = step.declaration else {
         return;
     };
-    let (recorded, now) = (
-        declaration.publication_fingerprint,
-        installed.publication_fingerprint(),
-    );
+    let (recorded, now) =
+        (declaration.publication_fingerprint, installed.publication_fingerprint());
     if recorded != now {
         refusals.push(Refusal::new(
             RefusalCode::PublicationFingerprintChanged,
-            format!(
-                "`{}` was published as `{recorded}` and is installed as `{now}`",
-                step.release
-            ),
+            format!("`{}` was published as `{recorded}` and is installed as `{now}`", step.release),
             "install the release as it was published, or publish a new version and a plan for it",
         ));
     }
@@ -245,10 +221,7 @@ fn contribution_conditions(
     if step.kind != installed.kind {
         refusals.push(Refusal::new(
             RefusalCode::TypeChanged,
-            format!(
-                "contribution `{key}` was `{}` and is `{}` now",
-                step.kind, installed.kind
-            ),
+            format!("contribution `{key}` was `{}` and is `{}` now", step.kind, installed.kind),
             reinstall,
         ));
     }
@@ -308,10 +281,7 @@ fn payload_conditions(step: &Step, payload: &Payload, refusals: &mut Vec<Refusal
     } else if let Err(error) = std::str::from_utf8(payload.bytes()) {
         refusals.push(Refusal::new(
             RefusalCode::PayloadNotUtf8,
-            format!(
-                "the {what} of `{key}` is not UTF-8 at byte {}",
-                error.valid_up_to()
-            ),
+            format!("the {what} of `{key}` is not UTF-8 at byte {}", error.valid_up_to()),
             "publish a release whose payload is saved as UTF-8",
         ));
     }

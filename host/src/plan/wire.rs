@@ -172,11 +172,7 @@ impl Plan {
             problems.push(PlanProblem::Fingerprint { recorded, computed });
         }
         if problems.is_empty() {
-            Ok(Self {
-                code: wire.plan,
-                fingerprint: recorded,
-                steps,
-            })
+            Ok(Self { code: wire.plan, fingerprint: recorded, steps })
         } else {
             Err(PlanError::Contradiction(problems))
         }
@@ -319,34 +315,16 @@ enum Recorded<T> {
 
 impl From<StepV1_0> for WireStep {
     fn from(base: StepV1_0) -> Self {
-        Self {
-            base,
-            compensation: Recorded::No,
-            declaration: None,
-        }
+        Self { base, compensation: Recorded::No, declaration: None }
     }
 }
 
 impl From<StepV1_1> for WireStep {
     fn from(step: StepV1_1) -> Self {
-        let StepV1_1 {
-            key,
-            release,
-            contribution_key,
-            r#type,
-            target,
-            content_hash,
-            compensation,
-        } = step;
+        let StepV1_1 { key, release, contribution_key, r#type, target, content_hash, compensation } =
+            step;
         Self {
-            base: StepV1_0 {
-                key,
-                release,
-                contribution_key,
-                r#type,
-                target,
-                content_hash,
-            },
+            base: StepV1_0 { key, release, contribution_key, r#type, target, content_hash },
             compensation: Recorded::Yes(compensation),
             declaration: None,
         }
@@ -355,61 +333,27 @@ impl From<StepV1_1> for WireStep {
 
 impl From<StepV1_2> for WireStep {
     fn from(step: StepV1_2) -> Self {
-        let StepV1_2 {
-            key,
-            release,
-            contribution_key,
-            r#type,
-            target,
-            content_hash,
-            ..
-        } = step;
-        let StepV1_2 {
-            compensation,
-            idempotent,
-            publication_fingerprint,
-            ..
-        } = step;
+        let StepV1_2 { key, release, contribution_key, r#type, target, content_hash, .. } = step;
+        let StepV1_2 { compensation, idempotent, publication_fingerprint, .. } = step;
         Self {
-            base: StepV1_0 {
-                key,
-                release,
-                contribution_key,
-                r#type,
-                target,
-                content_hash,
-            },
+            base: StepV1_0 { key, release, contribution_key, r#type, target, content_hash },
             compensation: Recorded::Yes(compensation),
-            declaration: Some(Declaration {
-                idempotent,
-                publication_fingerprint,
-            }),
+            declaration: Some(Declaration { idempotent, publication_fingerprint }),
         }
     }
 }
 
 impl WireStep {
     fn into_model(self) -> Result<PlannedStep, PlanProblem> {
-        let Self {
-            base,
-            compensation,
-            declaration,
-        } = self;
+        let Self { base, compensation, declaration } = self;
         let compensation = match compensation {
             Recorded::No => Compensation::NotRecorded,
             Recorded::Yes(None) => Compensation::None,
-            Recorded::Yes(Some(WireCompensation {
-                contribution_key,
-                content_hash,
-            })) => {
+            Recorded::Yes(Some(WireCompensation { contribution_key, content_hash })) => {
                 let key = CompensationIdentity::key_for(&base.key)
                     .map_err(|_| PlanProblem::KeyTooLong(base.key.clone()))?;
                 let contribution = contribution_key;
-                Compensation::Recorded(CompensationIdentity {
-                    key,
-                    contribution,
-                    content_hash,
-                })
+                Compensation::Recorded(CompensationIdentity { key, contribution, content_hash })
             }
         };
         Ok(PlannedStep {
