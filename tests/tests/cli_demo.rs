@@ -37,7 +37,9 @@ fn assert_gone(pid: &str) {
 }
 
 /// Starts the demo, waits until its server runs and names it, and returns both.
-fn started(folder: &TempDir) -> (std::process::Child, BufReader<std::process::ChildStdout>, String) {
+fn started(
+    folder: &TempDir,
+) -> (std::process::Child, BufReader<std::process::ChildStdout>, String) {
     let mut child =
         demo(folder).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().unwrap());
@@ -52,7 +54,8 @@ fn started(folder: &TempDir) -> (std::process::Child, BufReader<std::process::Ch
 }
 
 fn send(signal: &str, pid: u32) {
-    let status = Command::new("sh").args(["-c", "kill -s $0 $1", signal, &pid.to_string()]).status();
+    let status =
+        Command::new("sh").args(["-c", "kill -s $0 $1", signal, &pid.to_string()]).status();
     assert!(status.unwrap().success());
 }
 

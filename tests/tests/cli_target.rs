@@ -112,9 +112,8 @@ impl Installation {
 
     fn assert_no_canaries(&self, run: &Run, arguments: &[&str]) {
         let port = self.server.port().to_string();
-        let secrets = [
-            TARGET_USER, TARGET_PASSWORD, CONTROL_USER, CONTROL_PASSWORD, LITERAL, "jdbc:", &port,
-        ];
+        let secrets =
+            [TARGET_USER, TARGET_PASSWORD, CONTROL_USER, CONTROL_PASSWORD, LITERAL, "jdbc:", &port];
         let url_is_explained = arguments.contains(&"--variables");
         for secret in secrets.into_iter().filter(|it| !(url_is_explained && *it == "jdbc:")) {
             for output in [&run.stdout, &run.stderr] {
@@ -357,9 +356,11 @@ async fn receipts_are_paged_without_gaps_or_repeats() {
         arguments.extend(before.iter().flat_map(|id| ["--before", id]));
         let run = installation.tollgate(&arguments);
         assert_eq!(run.code(), Some(0), "{}", run.stderr);
-        let next = run.stderr.split("--before ").nth(1).map(|rest| {
-            rest.chars().take_while(char::is_ascii_digit).collect::<String>()
-        });
+        let next = run
+            .stderr
+            .split("--before ")
+            .nth(1)
+            .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
         let keys: Vec<String> = run
             .json_lines()
             .iter()
@@ -400,7 +401,10 @@ async fn no_secret_is_in_any_failure() {
         &[("SQL_TARGET_PASSWORD", "canary-target-password-wrong")],
         &[("CONTROL_PASSWORD", "canary-control-password-wrong")],
         &[("SQL_TARGET_JDBC_URL", "jdbc:mysql://canary_target_user:canary-target-password@h/x")],
-        &[("SQL_TARGET_JDBC_URL", "jdbc:mysql://127.0.0.1:1/plugin_preview?sslMode=canary-literal")],
+        &[(
+            "SQL_TARGET_JDBC_URL",
+            "jdbc:mysql://127.0.0.1:1/plugin_preview?sslMode=canary-literal",
+        )],
         &[("SQL_TARGET_ALLOWED_CATALOG", "elsewhere")],
     ];
     let commands: &[&[&str]] = &[

@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS loyalty_member (
 
 INSERT IGNORE INTO loyalty_tier (code, label, benefits) VALUES
   ('bronze', 'Bronze; where everyone starts', '{"discount": 0, "badge": "it''s new"}'),
-  ('silver', 'Silver "regulars"; -- no comment', '{"discount": 5, "path": "C:\\lounge"}'),
+  ('silver', 'Silver "regulars"; -- no comment', '{"discount": 5, "path": "C:\\\\lounge"}'),
   ('gold',   'Gold', '{"discount": 10}'),
   ('trial',  'Trial; retired', '{}');
 

@@ -93,11 +93,7 @@ fn broken(findings: &mut Findings, errors: &ConfigErrors) -> Exit {
     Exit::Usage
 }
 
-fn examine(
-    findings: &mut Findings,
-    config: &Config,
-    policy: &Policy,
-) -> Result<Exit, Failure> {
+fn examine(findings: &mut Findings, config: &Config, policy: &Policy) -> Result<Exit, Failure> {
     let Some(target) = &config.sql_target else {
         findings.holds(&format!("configuration: steps are given to {}", config.executor));
         findings.is_missing("the SQL target is disabled");
@@ -138,7 +134,8 @@ async fn examine_target(
     let server = connection.server();
     findings.holds(&format!(
         "target: reached, isolated, confined, pinned; {} {}",
-        server.flavour(), server.version()
+        server.flavour(),
+        server.version()
     ));
     for warning in connection.warnings() {
         findings.note(&format!("{}: {warning}", warning.code()));

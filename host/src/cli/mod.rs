@@ -106,15 +106,16 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// What is logged when `TOLLGATE_LOG` does not say: what came of a step is what its command prints.
+const LOG_FILTER: &str = "warn,tollgate::executor=error";
+
 /// Warnings and errors of the library, on standard error; `TOLLGATE_LOG` asks for more.
 fn log_to_stderr() {
-    let filter = EnvFilter::builder()
-        .with_default_directive(tracing::level_filters::LevelFilter::WARN.into())
-        .with_env_var("TOLLGATE_LOG")
-        .from_env_lossy();
+    let filter = std::env::var("TOLLGATE_LOG").unwrap_or_else(|_| LOG_FILTER.to_owned());
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::builder().parse_lossy(filter))
         .with_writer(std::io::stderr)
+        .with_ansi(output::stderr_has_colour())
         .with_target(false)
         .without_time()
         .init();

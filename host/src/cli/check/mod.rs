@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use tollgate::audit::{self, Audited, Auditor, CollectError, Undecided};
 use tollgate::ids::{Catalog, ExecutorCode};
-use serde::Serialize;
 use tollgate::policy::{Diagnostic, LineIndex, Policy};
 
 use self::report::{Renderer, Report, Summary, Written};

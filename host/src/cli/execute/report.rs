@@ -10,8 +10,8 @@ use tollgate::ids::{Direction, ExecutorCode, ExternalReceipt, StepKey};
 use tollgate::plan::Step;
 use tollgate::policy::Diagnostic;
 
-use super::super::output::{self, visible};
 use super::super::check;
+use super::super::output::{self, visible};
 use super::CarriedOut;
 
 /// A step and what came of it.
@@ -55,7 +55,12 @@ impl Report<'_> {
         if let Some(receipt) = &self.carried_out.receipt {
             let (done, all) = (receipt.statements_done, receipt.statement_count);
             let runs = receipt.execution_count;
-            let _ = writeln!(text, "ledger   {}, {done} of {all} statements, {runs} run{}", receipt.standing, if runs == 1 { "" } else { "s" });
+            let _ = writeln!(
+                text,
+                "ledger   {}, {done} of {all} statements, {runs} run{}",
+                receipt.standing,
+                if runs == 1 { "" } else { "s" }
+            );
         }
         if !self.carried_out.rehearsed.is_empty() {
             text.push_str("\nwhat would run:\n");
