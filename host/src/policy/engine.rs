@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 
 use wasmtime::{
-    Cache, Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    Cache, Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
     WasmFeatures,
 };
 
@@ -84,8 +84,7 @@ fn pool(slots: u32) -> PoolingAllocationConfig {
         .table_elements(GUEST_TABLE_ELEMENTS_MAX)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .table_keep_resident(KEEP_RESIDENT_BYTES)
-        .max_unused_warm_slots(slots)
-        .memory_protection_keys(Enabled::No);
+        .max_unused_warm_slots(slots);
     pool
 }
 

@@ -196,13 +196,14 @@ mod tests {
 
     #[test]
     fn a_deny_has_the_documented_bytes() {
+        let denied = deny();
         let preimage = Preimage {
             format: FORMAT_TAG,
             component: [1; 32],
             payload: [2; 32],
             catalog: "c",
             protected_tables: vec!["r"],
-            decision: (&deny()).into(),
+            decision: (&denied).into(),
         };
         let bytes = bincode::encode_to_vec(preimage, bincode::config::legacy()).unwrap();
 

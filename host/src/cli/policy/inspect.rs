@@ -1,6 +1,6 @@
 //! `tollgate policy inspect`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -12,6 +12,8 @@ use tollgate::policy::{
     Description, GUEST_FUEL_MAX, GUEST_MEMORY_BYTES_MAX, GUEST_STACK_BYTES_MAX,
     GUEST_TABLE_ELEMENTS_MAX, read_component,
 };
+
+use wasmparser::{KnownCustom, Parser, Payload};
 
 use super::super::sandbox::{RuntimeArguments, StoreArguments};
 use super::super::{Exit, Failure, Global, Run, output};
@@ -55,7 +57,7 @@ struct Inspection {
     imports: Vec<String>,
     bytes: usize,
     sandbox: Sandbox,
-    producers: BTreeMap<String, Vec<String>>,
+    producers: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// What the host lets any policy use.
@@ -108,25 +110,17 @@ impl Run for Inspect {
     }
 }
 
-/// The tools that say they made the component, by kind, each as `name version`.
-fn producers(component: &[u8]) -> BTreeMap<String, Vec<String>> {
-    let mut producers = BTreeMap::<String, Vec<String>>::new();
-    let Ok(payload) = wasm_metadata::Payload::from_binary(component) else {
-        return producers;
-    };
-    let mut payloads = vec![&payload];
-    while let Some(payload) = payloads.pop() {
-        if let wasm_metadata::Payload::Component { children, .. } = payload {
-            payloads.extend(children);
+/// The tools that say they made the component or a module in it, by kind, each as `name version`.
+fn producers(component: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut producers = BTreeMap::<String, BTreeSet<String>>::new();
+    for payload in Parser::new(0).parse_all(component) {
+        let Ok(Payload::CustomSection(section)) = payload else { continue };
+        let KnownCustom::Producers(fields) = section.as_known() else { continue };
+        for field in fields.into_iter().flatten() {
+            let tools = field.values.into_iter().flatten();
+            let tools = tools.map(|tool| format!("{} {}", tool.name, tool.version));
+            producers.entry(field.name.to_owned()).or_default().extend(tools);
         }
-        for (kind, tools) in payload.metadata().producers.iter().flat_map(|all| all.iter()) {
-            let tools = tools.iter().map(|(name, version)| format!("{name} {version}"));
-            producers.entry(kind.clone()).or_default().extend(tools);
-        }
-    }
-    for tools in producers.values_mut() {
-        tools.sort();
-        tools.dedup();
     }
     producers
 }
@@ -176,7 +170,7 @@ fn human(inspection: &Inspection) -> String {
         ),
     );
     for (kind, tools) in &inspection.producers {
-        row(kind, &tools.join(", "));
+        row(kind, &tools.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
     }
     text
 }
