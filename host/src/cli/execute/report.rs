@@ -33,7 +33,11 @@ impl Report<'_> {
         let mut text = format!("step     {key}: {release}, {direction}, by {executor}\n");
         match &self.carried_out.outcome {
             Outcome::Applied(receipt) => {
-                let _ = writeln!(text, "outcome  applied\nreceipt  {receipt}");
+                let applied = match self.executor == &ExecutorCode::dry_run_v1() {
+                    true => "would be applied; nothing was run",
+                    false => "applied",
+                };
+                let _ = writeln!(text, "outcome  {applied}\nreceipt  {receipt}");
             }
             Outcome::NotApplied { error, retryable } => {
                 let again = if *retryable { "running it again may work" } else { "not retryable" };
