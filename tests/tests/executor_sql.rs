@@ -1,5 +1,6 @@
 //! `sql-jdbc:v1` on a real server: what it applies, and that it applies it once.
 
+use mysql_async::prelude::Queryable as _;
 use tollgate::executor::{ExecutionError, Executor as _, Outcome, Uncertainty};
 use tollgate::ids::Direction;
 use tollgate::plan::Step;
@@ -200,12 +201,45 @@ async fn a_payload_without_repeatable_statements_is_refused_with_everything_else
 async fn a_statement_larger_than_the_servers_packet_is_refused_before_the_claim() {
     let chain = Chain::start().await;
     chain.server.execute(&["SET GLOBAL max_allowed_packet = 8192"]).await;
-    let long = "x".repeat(8000);
+    let long = "x".repeat(8192);
     let payload = format!("INSERT IGNORE INTO entry (id, word) VALUES (1, '{long}')");
     let plugin = Plugin::install(&payload, None);
     let (error, _) = refused(chain.deliver(&plugin, &plugin.step("up", Direction::Forward)).await);
     assert!(matches!(error, ExecutionError::PacketTooLarge { bytes_max: 8192, .. }), "{error}");
     assert_eq!(chain.receipt("up:1").await, None);
+}
+
+#[tokio::test]
+async fn the_protocol_in_use_makes_the_server_refuse_two_statements_in_one_text() {
+    let chain = Chain::start().await;
+    let mut admin = chain.admin().await;
+    let two = "CREATE TABLE one (id INT); CREATE TABLE two (id INT)";
+    match admin.prep(two).await {
+        Err(mysql_async::Error::Server(error)) => assert_eq!(error.code, 1064),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+    assert_eq!(chain.rows::<String>("SHOW TABLES LIKE '%o%'").await.len(), 1);
+    // The same text in the other protocol: both would have run.
+    admin.query_drop(two).await.unwrap();
+    assert_eq!(chain.rows::<String>("SHOW TABLES LIKE '%o%'").await.len(), 3);
+}
+
+#[tokio::test]
+async fn statements_reach_the_server_one_by_one_behind_their_sessions_marker() {
+    let chain = Chain::start().await;
+    chain.server.execute(&["SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = ON"]).await;
+    let plugin = Plugin::install(FORWARD, None);
+    applied(&chain.deliver(&plugin, &plugin.step("up", Direction::Forward)).await);
+    let log = "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log \
+               WHERE command_type = 'Execute' ORDER BY event_time";
+    let executed: Vec<String> = chain.rows(log).await;
+    assert_eq!(executed.len(), 5, "{executed:?}");
+    for text in &executed {
+        assert!(text.starts_with("/* tollgate-"), "{text}");
+        assert!(text.contains("`plugin_preview`."), "{text}");
+    }
+    // What looks like parameters of the driver came through as it was.
+    assert!(executed[2].contains("paid :done?"), "{}", executed[2]);
 }
 
 #[tokio::test]

@@ -213,7 +213,7 @@ impl SqlTarget {
         let state = looked.await.unwrap_or_else(|_| SqlTargetState::Incomplete {
             missing: vec![Missing::new(
                 "target-timed-out",
-                format_args!("the target was not verified within {} s", STATUS_BUDGET.as_secs()),
+                format!("the target was not verified within {} s", STATUS_BUDGET.as_secs()),
                 "check that the server runs, and host, port and firewall",
             )],
         });

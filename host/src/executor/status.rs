@@ -86,7 +86,11 @@ pub struct Missing {
 
 impl Missing {
     /// Something that is missing.
-    pub fn new(key: impl Into<String>, message: impl ToString, help: impl Into<String>) -> Self {
-        Self { key: key.into(), message: message.to_string(), help: help.into() }
+    pub fn new(
+        key: impl Into<String>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { key: key.into(), message: message.into(), help: help.into() }
     }
 }

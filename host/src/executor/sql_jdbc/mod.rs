@@ -95,22 +95,26 @@ impl SqlJdbcV1 {
             .target
             .open(&contract)
             .await
-            .map_err(|error| vec![Missing::new(error.code(), &error, error.help())])?;
+            .map_err(|error| vec![Missing::new(error.code(), causes(&error), error.help())])?;
         let shape = self.ledger.check_shape(&mut connection).await;
         let warnings = connection
             .warnings()
             .iter()
-            .map(|warning| Missing::new(warning.code(), warning, "run `tollgate doctor`"))
+            .map(|warning| {
+                Missing::new(warning.code(), warning.to_string(), "run `tollgate doctor`")
+            })
             .collect();
         connection.close().await;
         match shape {
             Ok(()) => Ok(warnings),
             Err(ShapeError::Unfit(problems)) => Err(problems
                 .iter()
-                .map(|problem| Missing::new(problem.code(), problem, "run `tollgate init target`"))
+                .map(|problem| {
+                    Missing::new(problem.code(), problem.to_string(), "run `tollgate init target`")
+                })
                 .collect()),
             Err(ShapeError::Fault(fault)) => {
-                Err(vec![Missing::new(fault.code(), &fault, fault.help())])
+                Err(vec![Missing::new(fault.code(), fault.to_string(), fault.help())])
             }
         }
     }
@@ -286,6 +290,12 @@ impl fmt::Debug for SqlJdbcV1 {
             .field("policy", &self.policy)
             .finish_non_exhaustive()
     }
+}
+
+/// An error and what caused it, in one line.
+fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The session the policy asks for, as the target pins it.

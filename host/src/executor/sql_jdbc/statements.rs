@@ -56,7 +56,7 @@ impl Run<'_> {
                 return Ended::NotHeld { statement: index, error };
             }
             let marker = self.lease.statement_marker();
-            let Some(text) = texts::marked(&marker, &statement.text) else {
+            let Some(text) = texts::marked(marker, &statement.text) else {
                 // Checked before the claim with a marker of the same form.
                 return Ended::Unanswered { statement: index };
             };
