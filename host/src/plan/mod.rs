@@ -32,6 +32,6 @@ pub use names::{ContributionKind, InvalidPlanName, PlanCode, TargetName};
 pub use publish::{PublishError, publish};
 pub use resolve::{Needs, Refusal, RefusalCode, Resolution, resolve};
 pub use step::{
-    Compensation, CompensationIdentity, Declaration, NoCompensation, PlannedStep, Step,
+    Compensation, CompensationIdentity, Declaration, NoCompensation, PlannedStep, Reversed, Step,
 };
 pub use wire::{PLAN_BYTES_MAX, Plan, PlanError, PlanProblem, STEP_COUNT_MAX};
