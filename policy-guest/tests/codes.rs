@@ -107,6 +107,16 @@ fn the_documentation_has_one_entry_per_code() {
 }
 
 #[test]
+fn the_documentation_lists_every_function() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/policy.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, list) = text.split_once("## Functions").unwrap();
+    let listed: Vec<_> = list.split('`').skip(1).step_by(2).collect();
+    let callable: Vec<_> = tollgate_policy::function_names().collect();
+    assert_eq!(listed, callable);
+}
+
+#[test]
 fn codes_are_kebab_case_and_unique() {
     let mut ids: Vec<_> = code::ALL.iter().map(|code| code.id).collect();
     assert!(ids.iter().all(|id| {
