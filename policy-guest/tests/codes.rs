@@ -28,6 +28,13 @@ fn generated(code: &Code) -> Option<Vec<u8>> {
             " JOIN t b ON b.id = a.id".repeat(201)
         )
         .into_bytes(),
+        "further-errors" => {
+            format!("INSERT IGNORE INTO t VALUES (SLEEP(1){})", ", SLEEP(1)".repeat(600))
+                .into_bytes()
+        }
+        "further-advisories" => {
+            format!("INSERT IGNORE INTO t VALUES (NOW(){})", ", NOW()".repeat(600)).into_bytes()
+        }
         _ => return None,
     })
 }
