@@ -70,7 +70,7 @@ pub enum StoreError {
         source: PinsError,
     },
     /// Nothing is pinned to the executor code.
-    #[error("no policy is pinned to the executor `{executor}`; there is one for {}", known(pinned))]
+    #[error("no policy is pinned to the executor `{executor}`; pinned are {}", known(pinned))]
     NotPinned {
         /// The code that was asked for.
         executor: ExecutorCode,

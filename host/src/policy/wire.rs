@@ -230,8 +230,14 @@ mod tests {
     #[test]
     fn golden_digests_do_not_change() {
         let digest = |outcome| decision_digest(&subject(), &outcome).unwrap().to_string();
-        assert_eq!(digest(allow()), "sha256:GOLDEN_ALLOW");
-        assert_eq!(digest(deny()), "sha256:GOLDEN_DENY");
+        assert_eq!(
+            digest(allow()),
+            "sha256:b1b8d80f1773b2509bf3d83c50fa7ffa699c2a65fe3e6a9ca56eeee6dfecb264"
+        );
+        assert_eq!(
+            digest(deny()),
+            "sha256:1f059ad51557027db8a3bc6bbee1352d0804d4e52e733db423721311ddeb09fa"
+        );
     }
 
     #[test]

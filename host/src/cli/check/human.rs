@@ -94,6 +94,7 @@ impl Human {
     ) -> String {
         let mut text = String::new();
         for diagnostic in diagnostics {
+            text.push('\n');
             let shown = Shown::new(diagnostic, path, lines);
             // Writing to a string does not fail.
             let _ = self.handler.render_report(&mut text, &shown);
@@ -111,7 +112,7 @@ impl Human {
             (_, Some(error)) => writeln!(text, "\n{edits} not written: {error}"),
             (true, None) => writeln!(text, "\n{edits} written; {rest}"),
             (false, None) => {
-                writeln!(text, "\nwith {edits} {rest}; write them with `--fix --write`")
+                writeln!(text, "\nwith {edits} {rest}; `--fix --write` writes them")
             }
         };
     }
@@ -202,10 +203,14 @@ impl Excerpt {
         let inside = cut_back(&visible(&text(start..end)), 2 * EXCERPT_CHARACTERS);
         let after = cut_back(&visible(&text(end..line.len())), EXCERPT_CHARACTERS);
         let underlined = (before.len(), inside.len()).into();
+        let mut text = format!("{before}{inside}{after}");
+        if inside.is_empty() && after.is_empty() {
+            // Something to point at where the line ends.
+            text.push(' ');
+        }
         Some(Self {
             path: path.to_owned(),
-            // Something to point at, even where the line ends or is empty.
-            text: format!("{before}{inside}{after} "),
+            text,
             underlined,
             line: place.line.saturating_sub(1) as usize,
             column: place.column.saturating_sub(1) as usize,
