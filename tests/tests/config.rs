@@ -8,6 +8,7 @@ use secrecy::ExposeSecret as _;
 use tollgate::config::{
     Config, ConfigErrors, Environment, GrantCheck, KEYS, Layered, NotUnicode, ProblemCode, TomlFile,
 };
+use tollgate::ids::{Catalog, EnvironmentCode};
 use tollgate::jdbc::JdbcUrl;
 
 type Variables = BTreeMap<String, String>;
@@ -205,11 +206,10 @@ fn a_password_comes_from_a_file_without_its_line_end() {
 
 #[test]
 fn the_environment_wins_over_the_file() {
-    let mut text = String::new();
-    for (name, value) in complete() {
-        text.push_str(&format!("{name} = '{value}'\n"));
-    }
-    text.push_str("FACTORY_PLUGIN_SQL_TARGET_RECEIPT_LEASE_SECONDS = 60\n");
+    let mut lines: Vec<String> =
+        complete().into_iter().map(|(name, value)| format!("{name} = '{value}'")).collect();
+    lines.push("FACTORY_PLUGIN_SQL_TARGET_RECEIPT_LEASE_SECONDS = 60".to_owned());
+    let text = lines.join("\n");
     let file = TomlFile::parse("tollgate.toml", &text).unwrap();
     let above = variables(&[("SQL_TARGET_ENVIRONMENT_CODE", "staging")]);
     let target = Config::from_source(Layered::new(above, file)).unwrap().sql_target.unwrap();
@@ -224,8 +224,8 @@ fn what_could_be_read_is_there_for_a_status() {
     let errors = errors(variables);
     let partial = errors.partial();
     assert_eq!(partial.sql_target_enabled, Some(true));
-    assert_eq!(partial.environment.as_ref().map(|it| it.as_str()), Some("preview"));
-    assert_eq!(partial.catalog.as_ref().map(|it| it.as_str()), Some("ruoyi_plugin_preview"));
+    assert_eq!(partial.environment.as_ref().map(EnvironmentCode::as_str), Some("preview"));
+    assert_eq!(partial.catalog.as_ref().map(Catalog::as_str), Some("ruoyi_plugin_preview"));
 }
 
 #[test]

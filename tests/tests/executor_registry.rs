@@ -1,6 +1,7 @@
 //! The registry, its status, dry runs, and what none of them may ever show.
 
 use std::error::Error as _;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use tollgate::executor::{
@@ -151,10 +152,10 @@ async fn plans_of_every_version_can_be_rehearsed_and_only_1_2_can_run() {
 fn said(outcome: &Outcome) -> String {
     let mut said = format!("{outcome:?} {outcome:#?}");
     if let Outcome::NotApplied { error, .. } = outcome {
-        said.push_str(&format!("{error} {}", error.help()));
+        write!(said, "{error} {}", error.help()).unwrap();
         let mut source = error.source();
         while let Some(cause) = source {
-            said.push_str(&format!(" {cause} {cause:?}"));
+            write!(said, " {cause} {cause:?}").unwrap();
             source = cause.source();
         }
     }
@@ -188,13 +189,13 @@ async fn secrets_are_in_no_output() {
         assert_eq!(outcome.as_str() == "applied", plan == "d", "{plan}: {outcome:?}");
         seen.push_str(&said(&outcome));
         let dry_run = DryRunV1::new(policy(), TARGET.parse().unwrap());
-        seen.push_str(&format!("{:?}", dry_run.rehearse(&step, &plugin.catalog()).await));
+        write!(seen, "{:?}", dry_run.rehearse(&step, &plugin.catalog()).await).unwrap();
     }
     let receipts: Vec<(String, Option<String>, Option<String>)> = chain
         .rows("SELECT status, last_error_code, last_error FROM factory_plugin_target_receipt")
         .await;
     assert_eq!(receipts.len(), 3);
-    seen.push_str(&format!("{receipts:?}"));
+    write!(seen, "{receipts:?}").unwrap();
 
     let wrong = [("SQL_TARGET_PASSWORD", "canary-wrong-password")];
     for changes in [&[][..], &wrong[..]] {
@@ -202,7 +203,7 @@ async fn secrets_are_in_no_output() {
         let status = registry.status().await;
         assert_eq!(status.sql_target.as_str() == "ready", changes.is_empty());
         seen.push_str(&serde_json::to_string(&status).unwrap());
-        seen.push_str(&format!("{status:?} {registry:?} {:?}", chain.executor_with(changes)));
+        write!(seen, "{status:?} {registry:?} {:?}", chain.executor_with(changes)).unwrap();
     }
     let port = chain.server.port().to_string();
     for secret in [TARGET_PASSWORD, CONTROL_PASSWORD, "canary", TARGET_USER, &port, "jdbc:mysql"] {

@@ -84,14 +84,13 @@ async fn read_grants(
     if roles.is_empty() {
         return Ok(grants);
     }
-    let unread = match server.flavour() {
-        Flavour::MariaDb => take_on_roles(conn, &roles, reading, &mut grants).await?,
-        _ => {
-            // Nested roles are part of it (manual, "SHOW GRANTS Statement").
-            let statement = format!("SHOW GRANTS FOR CURRENT_USER() USING {}", roles.join(", "));
-            let is_read = show(conn, &statement, reading, &mut grants).await.is_ok();
-            if is_read { Vec::new() } else { roles }
-        }
+    let unread = if server.flavour() == Flavour::MariaDb {
+        take_on_roles(conn, &roles, reading, &mut grants).await?
+    } else {
+        // Nested roles are part of it (manual, "SHOW GRANTS Statement").
+        let statement = format!("SHOW GRANTS FOR CURRENT_USER() USING {}", roles.join(", "));
+        let is_read = show(conn, &statement, reading, &mut grants).await.is_ok();
+        if is_read { Vec::new() } else { roles }
     };
     for role in unread {
         grants.found(Vec::new(), GrantReach::Role(role.replace('`', "")));

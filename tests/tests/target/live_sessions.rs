@@ -66,23 +66,3 @@ async fn another_accounts_session_is_neither_seen_nor_ended() {
         taker.close().await;
     }
 }
-
-#[tokio::test]
-async fn a_mark_leads_to_its_session_until_that_ends() {
-    for flavour in Flavour::available() {
-        let place = Place::on(flavour).await;
-        let mut holder = open(&place.config()).await.unwrap();
-        let mut taker = open(&place.config()).await.unwrap();
-        assert_eq!(taker.marked_session("token").await.unwrap(), None, "{flavour}");
-        assert!(holder.mark("token").await.unwrap(), "{flavour}");
-        assert!(!taker.mark("token").await.unwrap(), "{flavour}");
-        let found = taker.marked_session("token").await.unwrap();
-        assert_eq!(found, Some(holder.session_id()), "{flavour}");
-        holder.close().await;
-        let begin = Instant::now();
-        while taker.marked_session("token").await.unwrap().is_some() {
-            assert!(begin.elapsed() < Duration::from_secs(5), "{flavour}");
-        }
-        taker.close().await;
-    }
-}

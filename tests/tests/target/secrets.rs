@@ -25,7 +25,9 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 fn assert_clean(text: &str, port: u16) {
-    for canary in [USER_CANARY, PASSWORD_CANARY, CONTROL_CANARY, PASSWORD, "127.0.0.1", "jdbc:"] {
+    for canary in
+        [USER_CANARY, PASSWORD_CANARY, CONTROL_CANARY, PASSWORD, "127.0.0.1", "jdbc:mysql"]
+    {
         assert!(!text.contains(canary), "`{canary}` in {text}");
     }
     assert!(!text.contains(&port.to_string()), "the port in {text}");
