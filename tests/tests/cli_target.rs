@@ -319,9 +319,10 @@ async fn doctor_names_the_next_command_until_there_is_none() {
     assert_eq!(code, 0);
     assert!(command.contains("everything is in place"), "{command}");
 
-    let (code, command) = next(&[("CONTROL_JDBC_URL", &installation.server.jdbc_url(TARGET))]);
-    assert_eq!(code, 1);
-    assert!(command.contains("a catalog of its own"), "{command}");
+    let same = installation.server.jdbc_url(TARGET);
+    let run = installation.tollgate_with(&[("CONTROL_JDBC_URL", &same)], &["doctor"]);
+    assert_eq!(run.code(), Some(2));
+    assert!(run.stdout.contains("FACTORY_PLUGIN_CONTROL_JDBC_URL"), "{}", run.stdout);
 }
 
 #[test]
@@ -348,15 +349,16 @@ async fn receipts_are_paged_without_gaps_or_repeats() {
     let columns: Option<String> = mysql_async::prelude::Queryable::query_first(
         &mut admin,
         "SELECT GROUP_CONCAT(column_name) FROM information_schema.columns WHERE table_name = \
-         'factory_plugin_target_receipt' AND column_name NOT IN ('id', 'step_idempotency_key')",
+         'factory_plugin_target_receipt' AND column_name NOT IN ('id', 'step_idempotency_key', 'external_receipt')",
     )
     .await
     .unwrap();
     let columns = columns.unwrap();
     let copy = |key: String| {
         format!(
-            "INSERT INTO factory_plugin_target_receipt (step_idempotency_key, {columns}) \
-             SELECT '{key}', {columns} FROM factory_plugin_target_receipt \
+            "INSERT INTO factory_plugin_target_receipt \
+             (step_idempotency_key, external_receipt, {columns}) \
+             SELECT '{key}', 'sql:preview:{key}', {columns} FROM factory_plugin_target_receipt \
              WHERE step_idempotency_key = 'step-0'"
         )
     };
@@ -399,7 +401,7 @@ async fn receipts_are_paged_without_gaps_or_repeats() {
     let none = installation.tollgate(&["receipts", "--state", "needs-attention"]);
     assert_eq!((none.code(), none.stdout.as_str()), (Some(0), "no receipts\n"));
     let expired = "UPDATE factory_plugin_target_receipt SET status = 'RUNNING', \
-                   lease_deadline = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND \
+                   external_receipt = NULL, completed_at = NULL, lease_deadline = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND \
                    WHERE step_idempotency_key = 'step-2'";
     installation.admin(expired).await;
     let table = installation.tollgate(&["receipts", "--state", "lease-expired"]);

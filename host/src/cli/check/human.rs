@@ -94,6 +94,7 @@ impl Human {
     ) -> String {
         let mut text = String::new();
         for diagnostic in diagnostics {
+            text.push('\n');
             let shown = Shown::new(diagnostic, path, lines);
             // Writing to a string does not fail.
             let _ = self.handler.render_report(&mut text, &shown);

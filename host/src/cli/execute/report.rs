@@ -92,7 +92,6 @@ impl Report<'_> {
         }
         let findings = findings(error);
         if !findings.is_empty() {
-            text.push('\n');
             text.push_str(&check::underlined(self.path, self.payload, findings));
         }
     }
