@@ -97,6 +97,30 @@ async fn a_duplicate_delivery_runs_nothing() {
 }
 
 #[tokio::test]
+async fn a_succeeded_step_keeps_its_receipt_when_its_release_has_changed() {
+    let chain = Chain::start().await;
+    let plugin = Plugin::install(FORWARD, Some(BACK));
+    let changed = Plugin::install("DROP TABLE IF EXISTS order_status", Some(BACK));
+    let step = plugin.step("up", Direction::Forward);
+
+    // Not run yet: what is installed is not what the plan recorded.
+    let (error, _) = refused(chain.deliver(&changed, &step).await);
+    assert!(matches!(error, ExecutionError::Refused { .. }), "{error}");
+    assert!(chain.receipt("up:1").await.is_none());
+
+    assert_eq!(applied(&chain.deliver(&plugin, &step).await), "sql:preview:up:1");
+    let before = changes(&chain).await;
+    assert_eq!(applied(&chain.deliver(&changed, &step).await), "sql:preview:up:1");
+    assert_eq!(changes(&chain).await, before);
+
+    // Taken back: the receipt no longer stands for an effect.
+    let back = plugin.step("up", Direction::Compensate);
+    assert_eq!(applied(&chain.deliver(&plugin, &back).await), "sql:preview:up:1:compensate");
+    let (error, _) = refused(chain.deliver(&changed, &step).await);
+    assert!(matches!(error, ExecutionError::Refused { .. }), "{error}");
+}
+
+#[tokio::test]
 async fn deliveries_at_the_same_moment_apply_once() {
     let chain = Chain::start().await;
     chain.admin_run(ENTRY).await;

@@ -25,10 +25,10 @@ use super::outcome::{Outcome, Uncertainty};
 use super::status::Missing;
 use super::{BoxFuture, Executor, step_span};
 use crate::config::SqlTargetConfig;
-use crate::ids::{Catalog, EnvironmentCode, ExecutorCode};
+use crate::ids::{Catalog, Direction, EnvironmentCode, ExecutorCode, ExternalReceipt};
 use crate::ledger::{
-    Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, ShapeError,
-    StepIdentity,
+    Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, Receipt,
+    ShapeError, Standing, StepIdentity,
 };
 use crate::plan::{ContributionCatalog, Needs, Refusal, RefusalCode, Step};
 use crate::policy::{Admitted, Policy, Session};
@@ -122,7 +122,7 @@ impl SqlJdbcV1 {
     async fn carry_out(&self, step: &Step, contributions: &dyn ContributionCatalog) -> Outcome {
         let admitted = match self.admitted(step, contributions).await {
             Ok(admitted) => admitted,
-            Err(error) => return Outcome::not_applied(error),
+            Err(error) => return self.refused(step, error).await,
         };
         let mut connection = match self.connect(&admitted).await {
             Ok(connection) => connection,
@@ -153,6 +153,33 @@ impl SqlJdbcV1 {
                 unclaimed(claim)
             }
             Err(error) => Outcome::not_applied(ExecutionError::Claim(error)),
+        }
+    }
+
+    /// A step that may not run now may have run before: the release it came from can be gone when
+    /// a worker that lost the answer asks again. What the ledger has of this very step stands.
+    async fn refused(&self, step: &Step, error: ExecutionError) -> Outcome {
+        let identity = StepIdentity {
+            environment: self.environment.clone(),
+            release: step.release.clone(),
+            direction: step.direction,
+            content_hash: step.content_hash,
+        };
+        let contract = contract(&self.policy.description().session);
+        let stored = match self.target.open(&contract).await {
+            Ok(mut connection) => {
+                let receipt = self.ledger.read(&mut connection, &step.key).await;
+                connection.close().await;
+                receipt.ok().flatten()
+            }
+            // Without the ledger there is nothing to add to the refusal.
+            Err(_) => None,
+        };
+        match stored {
+            Some(receipt) if stands(&receipt) && receipt.identity == identity => {
+                Outcome::Applied(ExternalReceipt::sql(&self.environment, &step.key))
+            }
+            _ => Outcome::not_applied(error),
         }
     }
 
@@ -258,6 +285,14 @@ impl SqlJdbcV1 {
             Err(lost) => self.lost(connection, lease, &lost).await,
         }
     }
+}
+
+/// Does the receipt stand for an effect that is there? A forward step that a compensation was begun
+/// for may have been taken back.
+fn stands(receipt: &Receipt) -> bool {
+    let taken_back =
+        receipt.identity.direction == Direction::Forward && receipt.counterpart.is_some();
+    receipt.standing == Standing::Succeeded && !taken_back
 }
 
 impl Executor for SqlJdbcV1 {
