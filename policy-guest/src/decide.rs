@@ -12,6 +12,9 @@ use crate::names::shortened;
 use crate::normalise::normalise;
 use crate::{limits, model, parse, rewrite};
 
+/// Diagnostics of a payload that are listed. A payload of 1 MiB can have hundreds of thousands.
+const DIAGNOSTICS_MAX: usize = 500;
+
 /// Decides on one payload. Pure: the same request gives the same decision, anywhere.
 pub fn decide(request: &Request<'_>) -> Decision {
     match payload(request) {
@@ -80,6 +83,17 @@ fn deny(findings: Vec<Finding>) -> Decision {
 /// In the order of the text, each place and code once.
 fn ordered(mut findings: Vec<Finding>) -> Vec<Diagnostic> {
     findings.sort_by_key(|finding| (finding.statement, finding.span));
+    // Errors first when there are too many to read: an advisory must not hide one.
+    if findings.len() > DIAGNOSTICS_MAX {
+        findings.sort_by_key(|finding| !finding.is_error());
+        let further = findings.len() - DIAGNOSTICS_MAX;
+        let denied = findings.get(DIAGNOSTICS_MAX).is_some_and(Finding::is_error);
+        findings.truncate(DIAGNOSTICS_MAX);
+        findings.sort_by_key(|finding| (finding.statement, finding.span));
+        let code = if denied { &code::FURTHER } else { &code::FURTHER_ADVICE };
+        findings
+            .push(Finding::new(code).message(format!("{further} further findings are not listed")));
+    }
     let mut diagnostics: Vec<Diagnostic> = findings.into_iter().map(Into::into).collect();
     diagnostics.dedup_by(|one, other| {
         one.code == other.code

@@ -28,6 +28,13 @@ fn generated(code: &Code) -> Option<Vec<u8>> {
             " JOIN t b ON b.id = a.id".repeat(201)
         )
         .into_bytes(),
+        "further-errors" => {
+            format!("INSERT IGNORE INTO t VALUES (SLEEP(1){})", ", SLEEP(1)".repeat(600))
+                .into_bytes()
+        }
+        "further-advisories" => {
+            format!("INSERT IGNORE INTO t VALUES (NOW(){})", ", NOW()".repeat(600)).into_bytes()
+        }
         _ => return None,
     })
 }
@@ -104,6 +111,16 @@ fn the_documentation_has_one_entry_per_code() {
         found == expected,
         "docs/diagnostics.md is not what the codes say; run the test with TOLLGATE_UPDATE_DOCS=1"
     );
+}
+
+#[test]
+fn the_documentation_lists_every_function() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/policy.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, list) = text.split_once("## Functions").unwrap();
+    let listed: Vec<_> = list.split('`').skip(1).step_by(2).collect();
+    let callable: Vec<_> = tollgate_policy::function_names().collect();
+    assert_eq!(listed, callable);
 }
 
 #[test]
