@@ -22,7 +22,7 @@ enum Command {
 
 /// Create the receipt ledger in the target's catalog and verify it
 ///
-/// Applies sql/factory_plugin_sql_target.sql over a connection that passed every isolation check.
+/// Applies `sql/factory_plugin_sql_target.sql` over a connection that passed every isolation check.
 /// Safe to repeat: a ledger that is there is verified and left as it is.
 #[derive(Debug, Args)]
 #[command(after_help = "\

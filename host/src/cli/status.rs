@@ -7,7 +7,7 @@ use tollgate::config::ConfigErrors;
 use tollgate::executor::{
     ExecutorRegistry, Missing, PolicyStatus, RegistryError, RegistryStatus, SqlTargetState,
 };
-use tollgate::ids::ExecutorCode;
+use tollgate::ids::{Catalog, EnvironmentCode, ExecutorCode};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
 use super::{Exit, Failure, Global, Run, configuration, output};
@@ -93,8 +93,8 @@ fn human(status: &RegistryStatus) -> String {
     let installed: Vec<&str> = executors.iter().map(ExecutorCode::as_str).collect();
     line("executor", &format!("{executor}  (installed: {})", installed.join(", ")));
     line("SQL target", sql_target.as_str());
-    line("environment", environment.as_ref().map_or("-", |code| code.as_str()));
-    line("catalog", catalog.as_ref().map_or("-", |catalog| catalog.as_str()));
+    line("environment", environment.as_ref().map_or("-", EnvironmentCode::as_str));
+    line("catalog", catalog.as_ref().map_or("-", Catalog::as_str));
     if let Some(PolicyStatus { name, version, digest }) = policy {
         line("policy", &format!("{name} {version}"));
         line("", &digest.to_string());

@@ -33,10 +33,9 @@ impl Report<'_> {
         let mut text = format!("step     {key}: {release}, {direction}, by {executor}\n");
         match &self.carried_out.outcome {
             Outcome::Applied(receipt) => {
-                let applied = match self.executor == &ExecutorCode::dry_run_v1() {
-                    true => "would be applied; nothing was run",
-                    false => "applied",
-                };
+                let is_rehearsal = *self.executor == ExecutorCode::dry_run_v1();
+                let applied =
+                    if is_rehearsal { "would be applied; nothing was run" } else { "applied" };
                 let _ = writeln!(text, "outcome  {applied}\nreceipt  {receipt}");
             }
             Outcome::NotApplied { error, retryable } => {
