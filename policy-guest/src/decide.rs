@@ -12,6 +12,9 @@ use crate::names::shortened;
 use crate::normalise::normalise;
 use crate::{limits, model, parse, rewrite};
 
+/// Diagnostics of a payload that are listed. A payload of 1 MiB can have hundreds of thousands.
+const DIAGNOSTICS_MAX: usize = 500;
+
 /// Decides on one payload. Pure: the same request gives the same decision, anywhere.
 pub fn decide(request: &Request<'_>) -> Decision {
     match payload(request) {
@@ -80,6 +83,17 @@ fn deny(findings: Vec<Finding>) -> Decision {
 /// In the order of the text, each place and code once.
 fn ordered(mut findings: Vec<Finding>) -> Vec<Diagnostic> {
     findings.sort_by_key(|finding| (finding.statement, finding.span));
+    // Errors first when there are too many to read: an advisory must not hide one.
+    if findings.len() > DIAGNOSTICS_MAX {
+        findings.sort_by_key(|finding| !finding.is_error());
+        let further = findings.len() - DIAGNOSTICS_MAX;
+        let denied = findings.get(DIAGNOSTICS_MAX).is_some_and(Finding::is_error);
+        findings.truncate(DIAGNOSTICS_MAX);
+        findings.sort_by_key(|finding| (finding.statement, finding.span));
+        let code = if denied { &code::FURTHER } else { &code::FURTHER_ADVICE };
+        findings
+            .push(Finding::new(code).message(format!("{further} further findings are not listed")));
+    }
     let mut diagnostics: Vec<Diagnostic> = findings.into_iter().map(Into::into).collect();
     diagnostics.dedup_by(|one, other| {
         one.code == other.code
@@ -149,8 +163,9 @@ fn read(
     literals: &[Literal],
     mut tokens: Vec<TokenWithSpan>,
     refused: bool,
+    nesting_max: usize,
 ) -> Reading {
-    let mut findings = limits::check(&tokens);
+    let mut findings = limits::check(&tokens, nesting_max);
     let too_deep = !findings.is_empty();
     let (kind, head) = head::read(&mut tokens);
     findings.extend(head);
@@ -220,6 +235,8 @@ fn syntax_help(word: &str) -> Option<&'static str> {
         "COLUMN_FORMAT" | "STORAGE" | "ENGINE_ATTRIBUTE" => "leave the storage attribute out",
         "PERSISTENT" => "write STORED",
         "ASCII" | "UNICODE" | "BYTE" => "write CHARACTER SET and its name",
+        "INTO" | "OUTFILE" | "DUMPFILE" => "leave INTO out: a payload reads and writes tables only",
+        "LOCK" | "SHARE" | "MODE" => "leave the locking clause out",
         "RECURSIVE" => "write the rows out",
         _ => return None,
     })
@@ -235,7 +252,7 @@ fn statement(
 ) -> (Option<Statement>, Vec<Finding>) {
     let Part { index, tokens, span } = part;
     let Reading { kind, model, mut tables, mut findings } =
-        read(request, source, literals, tokens, refused);
+        read(request, source, literals, tokens, refused, LIMITS.nesting_max as usize);
     let refused = refused || findings.iter().any(Finding::is_error);
     let (Some(kind), Some(model), false) = (kind, model, refused) else {
         if !refused {
@@ -258,7 +275,7 @@ fn statement(
 fn reads_back(request: &Request<'_>, text: &str, model: &model::Statement) -> bool {
     let lexed = lexer::lex(text);
     let Reading { model: again, findings, .. } =
-        read(request, text, &lexed.literals, lexed.tokens, false);
+        read(request, text, &lexed.literals, lexed.tokens, false, limits::NESTING_READ_BACK_MAX);
     lexed.findings.is_empty()
         && !findings.iter().any(Finding::is_error)
         && again.as_ref() == Some(model)

@@ -4,6 +4,11 @@
 //! What is not here is denied: functions that read the session, the server or files, that wait, lock
 //! or draw random numbers, and every function a server may have been given.
 
+/// The names of every function that may be called, in alphabetical order.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|function| function.name)
+}
+
 /// How many arguments a function takes, inclusive; `u8::MAX` for any number.
 type Arity = (u8, u8);
 

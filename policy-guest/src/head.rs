@@ -165,7 +165,7 @@ impl Head<'_> {
 
     fn insert(&mut self) -> Option<Kind> {
         self.modifiers(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"]);
-        let (.., insert) = self.word(self.at)?;
+        let (.., insert) = self.word(0)?;
         let ignore = self.keyword(self.at + 1) == Some(Keyword::IGNORE);
         let on_duplicate = self.tokens.windows(2).any(|pair| {
             matches!(pair, [TokenWithSpan { token: Token::Word(on), .. },

@@ -46,3 +46,4 @@ pub use decision::{
     TableAccess,
 };
 pub use describe::{Description, LIMITS, Limits, Session, describe};
+pub use functions::function_names;

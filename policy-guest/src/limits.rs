@@ -13,20 +13,37 @@ use crate::lexer::span_of;
 /// Precedence levels that chain.
 const LEVELS: usize = 10;
 
+/// How deep a tree may go down its left side: a full chain, below it one operator of each level.
+const SPINE_DEPTH_MAX: u32 = LIMITS.operator_count_max + 10;
+
+/// How deep normalised text may nest when it is read back: it has parentheses wherever operators
+/// nest, so it goes deeper than what its author wrote.
+pub(crate) const NESTING_READ_BACK_MAX: usize = 2 * LIMITS.nesting_max as usize + 10;
+
 /// Counts one statement's depths; reports each bound once, where it is passed.
-pub(crate) fn check(tokens: &[TokenWithSpan]) -> Vec<Finding> {
-    let mut depth = Depth::default();
+pub(crate) fn check(tokens: &[TokenWithSpan], nesting_max: usize) -> Vec<Finding> {
+    let mut depth = Depth { nesting_max, ..Depth::default() };
     for token in tokens {
         depth.see(token);
     }
     depth.findings
 }
 
+/// What is pending at one precedence level.
+#[derive(Default, Clone, Copy)]
+struct Link {
+    /// Operators in the chain.
+    length: u32,
+    /// Depth of the tree they make, down its left side.
+    depth: u32,
+}
+
 #[derive(Default)]
 struct Depth {
+    nesting_max: usize,
     /// Operators pending per precedence level, for each open parenthesis.
-    chains: Vec<[u32; LEVELS]>,
-    chain: [u32; LEVELS],
+    chains: Vec<[Link; LEVELS]>,
+    chain: [Link; LEVELS],
     cases: usize,
     /// Prefix operators directly before.
     prefixes: usize,
@@ -49,7 +66,7 @@ impl Depth {
                 self.prefixes = 0;
             }
             Token::Comma => {
-                self.chain = [0; LEVELS];
+                self.chain = [Link::default(); LEVELS];
                 self.after_operand = false;
                 self.prefixes = 0;
             }
@@ -63,7 +80,7 @@ impl Depth {
             },
         }
         let nested = self.chains.len() + self.cases + self.prefixes;
-        if nested > LIMITS.nesting_max as usize {
+        if nested > self.nesting_max {
             self.report(&code::NESTING, token);
         }
     }
@@ -122,7 +139,7 @@ impl Depth {
         match chains {
             Some(at) => self.operator(token, at),
             None => {
-                self.chain = [0; LEVELS];
+                self.chain = [Link::default(); LEVELS];
                 self.after_operand = false;
                 self.prefixes = 0;
             }
@@ -137,14 +154,16 @@ impl Depth {
         }
         self.after_operand = false;
         self.prefixes = 0;
-        for (level, count) in self.chain.iter_mut().enumerate() {
-            if level == at {
-                *count += 1;
-            } else if level > at {
-                *count = 0;
-            }
-        }
-        if self.chain.iter().sum::<u32>() > LIMITS.operator_count_max {
+        // The left operand is everything of this level and above; the right one starts anew.
+        let depth = self.chain.iter().skip(at).map(|link| link.depth).max().unwrap_or(0) + 1;
+        let mut links = self.chain.iter_mut().skip(at);
+        let length = links.next().map_or(0, |link| {
+            link.depth = depth;
+            link.length += 1;
+            link.length
+        });
+        links.for_each(|link| *link = Link::default());
+        if length > LIMITS.operator_count_max || depth > SPINE_DEPTH_MAX {
             self.report(&code::OPERATOR_COUNT, token);
         }
     }
@@ -173,4 +192,43 @@ const fn level(token: &Token) -> Option<usize> {
         Token::Tilde | Token::ExclamationMark => 9,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(source: &str) -> bool {
+        let found = check(&crate::lexer::lex(source).tokens, LIMITS.nesting_max as usize);
+        !found.is_empty()
+    }
+
+    #[test]
+    fn a_chain_may_have_a_thousand_operators() {
+        let chain = |count| format!("DELETE FROM t WHERE id = 0{}", " OR id = 1".repeat(count));
+        assert!(!refused(&chain(1_000)));
+        assert!(refused(&chain(1_001)));
+    }
+
+    #[test]
+    fn chains_of_different_levels_add_up_on_the_left() {
+        let chain = |operator: &str, count| format!(" {operator} 1").repeat(count);
+        let source = format!("SELECT 1{}{}{}", chain("*", 600), chain("+", 600), chain("OR", 1));
+        assert!(refused(&source));
+        assert!(!refused(&format!("SELECT 1{} + 1{}", chain("*", 600), chain("*", 600))));
+    }
+
+    #[test]
+    fn rows_and_lists_are_no_chains() {
+        assert!(!refused(&format!("INSERT INTO t VALUES (-1){}", ", (-1, 2 + 3)".repeat(5_000))));
+        assert!(!refused(&format!("DELETE FROM t WHERE id IN (1{})", ", -1".repeat(5_000))));
+    }
+
+    #[test]
+    fn prefixes_and_parentheses_nest_together() {
+        assert!(!refused(&format!("{}1{}", "(".repeat(40), ")".repeat(40))));
+        assert!(refused(&format!("{}1{}", "(".repeat(41), ")".repeat(41))));
+        assert!(refused(&format!("{}(1)", "- ".repeat(40))));
+        assert!(refused(&"CASE WHEN ".repeat(41)));
+    }
 }

@@ -1,5 +1,7 @@
 //! Every documented code has an example that shows it and one that is allowed.
 
+use std::fmt::Write as _;
+
 use tollgate_policy::diagnostics::{Code, code};
 use tollgate_policy::{Decision, Diagnostic, Request, Severity, decide};
 
@@ -26,6 +28,13 @@ fn generated(code: &Code) -> Option<Vec<u8>> {
             " JOIN t b ON b.id = a.id".repeat(201)
         )
         .into_bytes(),
+        "further-errors" => {
+            format!("INSERT IGNORE INTO t VALUES (SLEEP(1){})", ", SLEEP(1)".repeat(600))
+                .into_bytes()
+        }
+        "further-advisories" => {
+            format!("INSERT IGNORE INTO t VALUES (NOW(){})", ", NOW()".repeat(600)).into_bytes()
+        }
         _ => return None,
     })
 }
@@ -50,6 +59,68 @@ fn every_code_has_a_bad_and_a_good_example() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What docs/diagnostics.md has to say: one entry per code.
+fn documentation() -> String {
+    let mut text = String::from(
+        "# Diagnostics of policy v1\n\n\
+         One entry per code, in the order a payload is read. Codes are stable and never reused. Every\n\
+         example is decided on by a test; after a change of the list, run it with\n\
+         `TOLLGATE_UPDATE_DOCS=1` to write this page again.\n",
+    );
+    for code in code::ALL {
+        let severity = match code.severity {
+            Severity::Error => "error: the payload is denied",
+            Severity::Advisory => "advisory: the payload is allowed",
+        };
+        let _ = write!(
+            text,
+            "\n## `{}`\n\n{}. {}\n\n**Do:** {}.\n",
+            code.id,
+            severity.split(':').next().unwrap().to_uppercase(),
+            sentence(code.message),
+            code.help,
+        );
+        if !code.bad.is_empty() {
+            let _ = write!(
+                text,
+                "\n```sql\n-- shows it\n{}\n-- does not\n{}\n```\n",
+                code.bad, code.good
+            );
+        }
+    }
+    text
+}
+
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().unwrap();
+    format!("{}{}.", first.to_uppercase(), characters.as_str())
+}
+
+#[test]
+fn the_documentation_has_one_entry_per_code() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/diagnostics.md");
+    let expected = documentation();
+    if std::env::var_os("TOLLGATE_UPDATE_DOCS").is_some() {
+        std::fs::write(path, &expected).unwrap();
+    }
+    let found = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "docs/diagnostics.md is not what the codes say; run the test with TOLLGATE_UPDATE_DOCS=1"
+    );
+}
+
+#[test]
+fn the_documentation_lists_every_function() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/policy.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, list) = text.split_once("## Functions").unwrap();
+    let listed: Vec<_> = list.split('`').skip(1).step_by(2).collect();
+    let callable: Vec<_> = tollgate_policy::function_names().collect();
+    assert_eq!(listed, callable);
 }
 
 #[test]

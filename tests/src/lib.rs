@@ -3,6 +3,7 @@
 //! This is test code that happens to live in a library: it states what must hold and stops the test
 //! that asked when it does not, so that a suite reads as claims and not as error plumbing.
 
+pub mod chain;
 pub mod cli;
 pub mod corpus;
 pub mod fidelity;

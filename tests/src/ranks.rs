@@ -39,7 +39,7 @@ fn cells(line: &str) -> Vec<&str> {
     row.trim_end_matches('|').split('|').map(str::trim).collect()
 }
 
-/// The modules a crate's root declares with `pub mod`.
+/// The modules a crate's root declares.
 pub fn declared_modules(root: &Source) -> Vec<String> {
     let tokens: Vec<String> =
         root.tokens.clone().into_iter().map(|tree| tree.to_string()).collect();

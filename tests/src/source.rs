@@ -112,18 +112,26 @@ impl Source {
 
     /// The places where `sequence` is written, such as `["Conn", ":", ":", "new"]`.
     pub fn places_of(&self, sequence: &[&str]) -> Vec<Place> {
-        self.places_where(sequence.len(), |window| {
+        self.places_where(sequence.len(), |_, window| {
             window.iter().zip(sequence).all(|(tree, text)| is(tree, text))
         })
     }
 
-    /// The places where `accepts` holds for so many tokens in a row, at any depth.
-    pub fn places_where(&self, count: usize, accepts: impl Fn(&[TokenTree]) -> bool) -> Vec<Place> {
+    /// The places where `accepts` holds for the token before, if there is one in the same group,
+    /// and so many tokens in a row, at any depth.
+    pub fn places_where(
+        &self,
+        count: usize,
+        accepts: impl Fn(Option<&TokenTree>, &[TokenTree]) -> bool,
+    ) -> Vec<Place> {
         let mut found = Vec::new();
         let mut todo = vec![trees(&self.tokens)];
         while let Some(level) = todo.pop() {
-            let hits = level.windows(count).filter(|window| accepts(window));
-            found.extend(hits.map(|window| self.place(&window[0])));
+            for (at, window) in level.windows(count).enumerate() {
+                if accepts(at.checked_sub(1).map(|before| &level[before]), window) {
+                    found.push(self.place(&window[0]));
+                }
+            }
             todo.extend(level.iter().filter_map(|tree| match tree {
                 TokenTree::Group(group) => Some(trees(&group.stream())),
                 _ => None,

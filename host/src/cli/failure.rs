@@ -20,6 +20,15 @@ pub(crate) enum Exit {
     PinMismatch = 4,
 }
 
+impl Exit {
+    /// The step was not applied.
+    pub(crate) const NOT_APPLIED: Self = Self::Denied;
+    /// The target is not ready, or does not have what was asked for.
+    pub(crate) const NOT_READY: Self = Self::Denied;
+    /// It could not be told whether the step was applied.
+    pub(crate) const INDETERMINATE: Self = Self::NoDecision;
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

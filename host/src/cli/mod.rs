@@ -5,11 +5,19 @@
 
 mod check;
 mod completions;
+mod configuration;
+mod demo;
+mod doctor;
+mod execute;
 mod failure;
+mod init;
 mod man;
 mod output;
 mod policy;
+mod receipts;
 mod sandbox;
+mod status;
+mod target;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,7 +49,14 @@ macro_rules! commands {
 }
 
 commands! {
+    Demo(demo::Demo),
     Check(check::Check),
+    Execute(execute::Execute),
+    Status(status::Status),
+    Receipts(receipts::Receipts),
+    Doctor(doctor::Doctor),
+    Init(init::Init),
+    Target(target::Target),
     Policy(policy::Policy),
     Completions(completions::Completions),
     Man(man::Man),
@@ -68,9 +83,9 @@ struct CommandLine {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done; for a check: everything is allowed
-  1  something is denied
+  1  something is denied, not applied or not ready
   2  usage or configuration
-  3  the policy could not decide
+  3  it could not be told: no decision, or an outcome that is not known
   4  a pin or a digest does not match";
 
 /// What every command takes.
@@ -91,15 +106,16 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// What is logged when `TOLLGATE_LOG` does not say: what came of a step is what its command prints.
+const LOG_FILTER: &str = "warn,tollgate::executor=error";
+
 /// Warnings and errors of the library, on standard error; `TOLLGATE_LOG` asks for more.
 fn log_to_stderr() {
-    let filter = EnvFilter::builder()
-        .with_default_directive(tracing::level_filters::LevelFilter::WARN.into())
-        .with_env_var("TOLLGATE_LOG")
-        .from_env_lossy();
+    let filter = std::env::var("TOLLGATE_LOG").unwrap_or_else(|_| LOG_FILTER.to_owned());
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::builder().parse_lossy(filter))
         .with_writer(std::io::stderr)
+        .with_ansi(output::stderr_has_colour())
         .with_target(false)
         .without_time()
         .init();

@@ -18,7 +18,16 @@ pub(crate) fn json_line(value: &impl Serialize) -> String {
 
 /// Whether standard output shows colours: a terminal, and nobody said no (<https://no-color.org>).
 pub(crate) fn stdout_has_colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    io::stdout().is_terminal() && wants_colour()
+}
+
+/// The same of standard error.
+pub(crate) fn stderr_has_colour() -> bool {
+    io::stderr().is_terminal() && wants_colour()
+}
+
+fn wants_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Text from a payload as it may go to a terminal: control characters become visible, so that no

@@ -11,6 +11,7 @@ mod keys;
 mod model;
 mod problem;
 mod read;
+mod reader;
 
 pub use crate::jdbc::JdbcUrl;
 pub use environment::{Environment, Layered, NotUnicode, ProcessEnvironment, TomlFile};

@@ -5,6 +5,7 @@
 //! every other one is refused by name. Nothing here ever repeats a part of the URL but the name of
 //! a property, so a password in the wrong place is not printed.
 
+mod known;
 mod normal;
 mod parse;
 mod problem;
@@ -14,9 +15,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use known::{MappedProperty, ignored_properties, mapped_properties};
 pub use normal::NormalisedUrl;
 pub use problem::JdbcUrlProblem;
-pub use properties::{MappedProperty, ignored_properties, mapped_properties};
 
 /// The port a URL without one means.
 pub(super) const PORT_DEFAULT: u16 = 3306;

@@ -103,6 +103,9 @@ fn endpoint(authority: &str) -> Result<Endpoint, Problem> {
     if authority.contains(',') {
         return Err(Problem::SeveralHosts);
     }
+    if authority.starts_with('[') && !authority.contains(']') {
+        return Err(Problem::Host);
+    }
     let (host, port) = match authority.rfind(']') {
         Some(end) => {
             let (host, rest) = authority.split_at(end + 1);

@@ -296,7 +296,7 @@ fn of_io(error: &io::Error) -> ServerFailure {
 fn of_tls(text: &str) -> TlsProblem {
     let text = text.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if has(&["unknownissuer", "unknown issuer", "no trusted root", "noroot"]) {
+    if has(&["unknownissuer", "unknown issuer", "no trusted root", "noroot", "badsignature"]) {
         TlsProblem::UnknownIssuer
     } else if has(&["not valid for name", "notvalidforname"]) {
         TlsProblem::OtherHost

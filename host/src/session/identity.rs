@@ -23,7 +23,7 @@ pub(crate) const IDENTITY_VARIABLES: &[&str] = &[
     "wsrep_cluster_name",
     "group_replication_group_name",
     "tidb_config",
-    "innodb_version",
+    "innodb_page_size",
 ];
 
 /// Whose server it is.
@@ -191,7 +191,7 @@ fn flavour(said: &str, variables: &Variables) -> Flavour {
         Flavour::TiDb
     } else if said.contains("vitess") || said.contains("planetscale") {
         Flavour::Vitess
-    } else if variables.value("innodb_version").is_none() {
+    } else if variables.value("innodb_page_size").is_none() {
         Flavour::Other
     } else if said.contains("mariadb") {
         Flavour::MariaDb
@@ -259,11 +259,11 @@ mod tests {
     #[test]
     fn mysql_is_its_uuid_and_mariadb_a_digest_of_what_is_its_own() {
         let mysql =
-            identity(&[("version", "8.0.1"), ("innodb_version", "8"), ("server_uuid", "u")]);
+            identity(&[("version", "8.0.1"), ("innodb_page_size", "8"), ("server_uuid", "u")]);
         assert_eq!((mysql.id(), mysql.flavour()), ("u", Flavour::MySql));
         let one = [
             ("version", "10.11.6-MariaDB"),
-            ("innodb_version", "10"),
+            ("innodb_page_size", "10"),
             ("hostname", "h"),
             ("port", "3306"),
         ];
@@ -283,7 +283,7 @@ mod tests {
         ] {
             let mut values = vec![("version", text), ("version_comment", comment)];
             if flavour != Flavour::Other {
-                values.push(("innodb_version", "5.6.25"));
+                values.push(("innodb_page_size", "5.6.25"));
             }
             assert_eq!(identity(&values).flavour(), flavour, "{text}");
         }

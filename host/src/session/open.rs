@@ -38,10 +38,13 @@ pub(crate) struct SessionSpec<'a> {
 pub(crate) async fn open(spec: &SessionSpec<'_>) -> Result<Conn, ServerFailure> {
     let opening = async {
         let tls = tls_options(spec.url).await?;
-        let preferred = spec.url.tls().mode() == TlsMode::Preferred;
-        match connect(spec, tls).await {
-            Err(ServerFailure::TlsNotOffered) if preferred => connect(spec, None).await,
-            outcome => outcome,
+        let error = match connect(spec, tls.clone()).await {
+            Ok(conn) => return Ok(conn),
+            Err(error) => error,
+        };
+        match second_attempt(spec.url.tls().mode(), tls, &error) {
+            Some(tls) => connect(spec, tls).await.map_err(|error| ServerFailure::of(&error)),
+            None => Err(ServerFailure::of(&error)),
         }
     };
     tokio::time::timeout(spec.connect_timeout, opening)
@@ -57,9 +60,40 @@ pub(crate) async fn close(conn: Conn) {
     }
 }
 
-async fn connect(spec: &SessionSpec<'_>, tls: Option<SslOpts>) -> Result<Conn, ServerFailure> {
-    let options = options(spec, tls);
-    Conn::new(options).await.map_err(|error| ServerFailure::of(&error))
+async fn connect(spec: &SessionSpec<'_>, tls: Option<SslOpts>) -> Result<Conn, mysql_async::Error> {
+    Conn::new(options(spec, tls)).await
+}
+
+/// The TLS options to try next, when a mode does not mean what the driver made of it.
+#[expect(clippy::option_option, reason = "no second attempt, and one without TLS")]
+fn second_attempt(
+    mode: TlsMode,
+    tls: Option<SslOpts>,
+    error: &mysql_async::Error,
+) -> Option<Option<SslOpts>> {
+    match mode {
+        TlsMode::Preferred if ServerFailure::of(error) == ServerFailure::TlsNotOffered => {
+            Some(None)
+        }
+        // The driver checks the host name even when it is told not to: it looks for an error rustls
+        // no longer gives. The chain is checked before the name, and again with the name that the
+        // certificate itself states, which is what VERIFY_CA asks for. A certificate that states no
+        // name at all stays refused.
+        TlsMode::VerifyCa => {
+            let name = stated_name(&error.to_string())?;
+            Some(tls.map(|tls| tls.with_danger_tls_hostname_override(Some(name))))
+        }
+        _ => None,
+    }
+}
+
+/// The first DNS name a certificate states, out of rustls' refusal of another one. A wildcard is
+/// filled in, so that it is a name.
+fn stated_name(text: &str) -> Option<String> {
+    let (_, names) = text.split_once("certificate is only valid for ")?;
+    let (_, name) = names.split_once("DnsName(\"")?;
+    let (name, _) = name.split_once('"')?;
+    Some(name.replacen('*', "any", 1))
 }
 
 fn options(spec: &SessionSpec<'_>, tls: Option<SslOpts>) -> Opts {
@@ -110,4 +144,22 @@ async fn tls_options(url: &JdbcUrl) -> Result<Option<SslOpts>, ServerFailure> {
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificates_own_name_is_found_in_the_refusal_of_another() {
+        let text = "certificate not valid for name \"a\"; certificate is only valid for ";
+        let stated = |names: &str| stated_name(&format!("{text}{names}"));
+        assert_eq!(stated("DnsName(\"db.test\")").as_deref(), Some("db.test"));
+        assert_eq!(
+            stated("IpAddress(10.0.0.1) or DnsName(\"*.db.test\")").as_deref(),
+            Some("any.db.test")
+        );
+        assert_eq!(stated("IpAddress(10.0.0.1)"), None);
+        assert_eq!(stated_name("invalid peer certificate: UnknownIssuer"), None);
+    }
 }

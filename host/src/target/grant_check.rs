@@ -11,8 +11,8 @@ use super::grants::{GrantFinding, GrantReach, GrantReading, Grants};
 use crate::config::{GrantCheck, SqlTargetConfig};
 use crate::session::{Flavour, ServerFailure, ServerIdentity};
 
-/// Roles looked into; more are no confined account.
-const ROLE_COUNT_MAX: usize = 32;
+/// Roles that could not be read before the rest is not tried: each costs round trips.
+const UNREAD_ROLE_COUNT_MAX: usize = 8;
 
 /// Catalogs every account sees, and can change nothing in.
 const ALWAYS_VISIBLE: &[&str] = &["information_schema", "performance_schema"];
@@ -80,21 +80,49 @@ async fn read_grants(
 ) -> Result<Grants, ServerFailure> {
     let mut grants = Grants::default();
     show(conn, "SHOW GRANTS", reading, &mut grants).await?;
-    let mut seen = BTreeSet::new();
-    while let Some(role) = grants.roles.iter().find(|role| !seen.contains(*role)).cloned() {
-        // MySQL shows a role's privileges with USING; MariaDB shows the grants of the role.
-        let statement = match server.flavour() {
-            Flavour::MariaDb => format!("SHOW GRANTS FOR {role}"),
-            _ => format!("SHOW GRANTS FOR CURRENT_USER() USING {role}"),
-        };
-        let is_read = seen.len() < ROLE_COUNT_MAX
-            && show(conn, &statement, reading, &mut grants).await.is_ok();
-        if !is_read {
-            grants.found(Vec::new(), GrantReach::Role(role.replace('`', "")));
-        }
-        seen.insert(role);
+    let roles: Vec<String> = grants.roles.iter().cloned().collect();
+    if roles.is_empty() {
+        return Ok(grants);
+    }
+    let unread = if server.flavour() == Flavour::MariaDb {
+        take_on_roles(conn, &roles, reading, &mut grants).await?
+    } else {
+        // Nested roles are part of it (manual, "SHOW GRANTS Statement").
+        let statement = format!("SHOW GRANTS FOR CURRENT_USER() USING {}", roles.join(", "));
+        let is_read = show(conn, &statement, reading, &mut grants).await.is_ok();
+        if is_read { Vec::new() } else { roles }
+    };
+    for role in unread {
+        grants.found(Vec::new(), GrantReach::Role(role.replace('`', "")));
     }
     Ok(grants)
+}
+
+/// MariaDB shows what a role may do, nested roles included, only to whoever has taken it on. The
+/// role the session had is taken on again afterwards. Gives back the roles that could not be read.
+async fn take_on_roles(
+    conn: &mut Conn,
+    roles: &[String],
+    reading: GrantReading<'_>,
+    grants: &mut Grants,
+) -> Result<Vec<String>, ServerFailure> {
+    let failed = |error: mysql_async::Error| ServerFailure::of(&error);
+    let before: Option<Option<String>> =
+        conn.query_first("SELECT CURRENT_ROLE()").await.map_err(failed)?;
+    let mut unread = Vec::new();
+    for role in roles {
+        let is_read = unread.len() < UNREAD_ROLE_COUNT_MAX
+            && conn.query_drop(format!("SET ROLE {role}")).await.is_ok()
+            && show(conn, "SHOW GRANTS", reading, grants).await.is_ok();
+        if !is_read {
+            unread.push(role.clone());
+        }
+    }
+    let before = before
+        .flatten()
+        .map_or_else(|| "NONE".to_owned(), |role| format!("`{}`", role.replace('`', "``")));
+    conn.query_drop(format!("SET ROLE {before}")).await.map_err(failed)?;
+    Ok(unread)
 }
 
 async fn show(

@@ -51,7 +51,9 @@ impl fmt::Display for GrantFinding {
                 write!(f, "{privileges} on every catalog that matches `{text}`")
             }
             GrantReach::Account => f.write_str("it may act as another account (PROXY)"),
-            GrantReach::Others => f.write_str("it may pass its privileges on (GRANT OPTION)"),
+            GrantReach::Others => {
+                f.write_str("it may pass its privileges on (GRANT or ADMIN OPTION)")
+            }
             GrantReach::Role(name) => write!(f, "the role `{name}`, which it cannot look into"),
             GrantReach::Unknown => f.write_str("a grant that is not understood"),
         }
@@ -102,7 +104,14 @@ impl Grants {
             return;
         };
         let (granted, rest) = tokens.split_at(to);
+        let has_option = |kind: &str| {
+            rest.windows(2)
+                .any(|pair| matches!(pair, [a, b] if a.is_word(kind) && b.is_word("OPTION")))
+        };
         let Some(on) = granted.iter().position(|token| token.is_word("ON")) else {
+            if has_option("ADMIN") {
+                self.found(Vec::new(), GrantReach::Others);
+            }
             self.roles.extend(roles(granted));
             return;
         };
@@ -112,10 +121,7 @@ impl Grants {
             self.found(privileges, GrantReach::Account);
             return;
         }
-        let passes_on = rest
-            .windows(2)
-            .any(|pair| matches!(pair, [a, b] if a.is_word("GRANT") && b.is_word("OPTION")));
-        if passes_on {
+        if has_option("GRANT") {
             self.found(privileges.clone(), GrantReach::Others);
         }
         self.take_object(privileges, object.get(1..).unwrap_or_default(), reading);

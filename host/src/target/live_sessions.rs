@@ -16,9 +16,6 @@ const NO_SUCH_THREAD: u16 = 1094;
 /// `ER_KILL_DENIED_ERROR`, and `ER_SPECIFIC_ACCESS_DENIED_ERROR` for a system account's session.
 const KILL_DENIED: &[u16] = &[1095, 1227];
 
-/// The longest user lock name every server takes (manual, "Locking Functions").
-const LOCK_NAME_BYTES_MAX: usize = 64;
-
 /// A session as the server lists it.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -111,35 +108,6 @@ impl TargetConnection {
         }
     }
 
-    /// Marks this session with a word until it ends: a user lock of that name.
-    ///
-    /// A server of 5.6 gives a session one user lock at a time, so there is one mark. Whether the
-    /// mark was free is told; some clusters refuse user locks, which is an error of the server.
-    ///
-    /// # Errors
-    /// What the server answered instead.
-    pub async fn mark(&mut self, word: &str) -> Result<bool, ServerFailure> {
-        let taken: Option<Option<u8>> = self
-            .conn
-            .exec_first("SELECT GET_LOCK(?, 0)", (mark_name(word),))
-            .await
-            .map_err(|error| ServerFailure::of(&error))?;
-        Ok(taken.flatten() == Some(1))
-    }
-
-    /// The session that bears a mark, on this server. Behind a proxy too: the server itself tells.
-    ///
-    /// # Errors
-    /// What the server answered instead.
-    pub async fn marked_session(&mut self, word: &str) -> Result<Option<u64>, ServerFailure> {
-        let holder: Option<Option<u64>> = self
-            .conn
-            .exec_first("SELECT IS_USED_LOCK(?)", (mark_name(word),))
-            .await
-            .map_err(|error| ServerFailure::of(&error))?;
-        Ok(holder.flatten())
-    }
-
     /// `SHOW FULL PROCESSLIST`: every supported server has it, where the tables behind it differ.
     async fn sessions(&mut self) -> Result<Vec<(LiveSession, Option<String>)>, ServerFailure> {
         let rows: Vec<Row> = self
@@ -149,16 +117,6 @@ impl TargetConnection {
             .map_err(|error| ServerFailure::of(&error))?;
         Ok(rows.into_iter().map(live_session).collect())
     }
-}
-
-fn mark_name(word: &str) -> String {
-    let mut name = format!("tollgate:{word}");
-    let mut end = name.len().min(LOCK_NAME_BYTES_MAX);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name.truncate(end);
-    name
 }
 
 /// A row by its columns' names, and its user. Columns a server leaves NULL are none.

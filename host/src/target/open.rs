@@ -106,7 +106,7 @@ impl Target {
         server_checks::allowed(&server, &config.allowed_servers)?;
         let place = Place::read(target).await?;
         place.is_allowed(config)?;
-        catalogs_differ(target, &server, config.catalog.as_str(), control).await?;
+        catalogs_differ(&server, config.catalog.as_str(), control).await?;
         server_checks::writer(target, &known).await?;
         let settings = session::pin(target, &pins::names(), &pins, &known, pins::RECORDED)
             .await

@@ -259,17 +259,18 @@ impl Context<'_> {
 
     /// Joined tables, all of which are read.
     pub(crate) fn tables(&mut self, from: Vec<TableWithJoins>) -> Option<Vec<TableRef>> {
-        self.every(from, Self::table_ref)
+        self.every(from, |context, table| context.table_ref(table, Access::Read))
     }
 
-    fn table_ref(&mut self, table: TableWithJoins) -> Option<TableRef> {
+    /// A table and what is joined to it; `access` is what happens to the first of them.
+    pub(crate) fn table_ref(&mut self, table: TableWithJoins, access: Access) -> Option<TableRef> {
         let TableWithJoins { relation, joins } = table;
-        let table = self.factor(relation);
+        let table = self.factor(relation, access);
         let joins = self.every(joins, Self::join);
         Some(TableRef { table: table?, joins: joins? })
     }
 
-    fn factor(&mut self, factor: TableFactor) -> Option<Derived> {
+    fn factor(&mut self, factor: TableFactor, access: Access) -> Option<Derived> {
         match factor {
             TableFactor::Table {
                 name,
@@ -296,7 +297,7 @@ impl Context<'_> {
                     index_directives => "index hint",
                     inheritance => "ONLY",
                 );
-                let name = self.table(name, Access::Read);
+                let name = self.table(name, access);
                 let alias = self.maybe(alias, |context, alias| context.table_alias(alias, span));
                 plain?;
                 Some(Derived::Table { name: name?, alias: alias? })
@@ -307,7 +308,7 @@ impl Context<'_> {
                 Some(Derived::Query { query: Box::new(query?), alias: alias? })
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                self.table_ref(*table_with_joins).map(Box::new).map(Derived::Joined)
+                self.table_ref(*table_with_joins, Access::Read).map(Box::new).map(Derived::Joined)
             }
             _ => {
                 self.refuse(Finding::new(&code::SELECT_FORM).message(
@@ -350,7 +351,7 @@ impl Context<'_> {
                     .near(span),
             ),
         };
-        let table = self.factor(relation);
+        let table = self.factor(relation, Access::Read);
         let (kind, constraint) = kind?;
         let condition = self.join_condition(kind, constraint, span);
         plain?;

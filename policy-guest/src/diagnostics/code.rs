@@ -351,6 +351,16 @@ codes! {
         bad: "INSERT IGNORE INTO greeting (id) SELECT g.id FROM greeting g JOIN visitor v",
         good: "INSERT IGNORE INTO greeting (id) SELECT g.id FROM greeting g JOIN visitor v ON v.id = g.id",
     }
+    FURTHER "further-errors" Error {
+        message: "more findings than are listed",
+        help: "mend those that are listed, and check again",
+        bad: "", good: "",
+    }
+    FURTHER_ADVICE "further-advisories" Advisory {
+        message: "more advisories than are listed",
+        help: "a constant in place of a clock is repeatable",
+        bad: "", good: "",
+    }
     UNSTABLE "normalisation-unstable" Error {
         message: "normalised text does not read back as what was understood",
         help: "report the payload: the policy refuses what it cannot print faithfully",

@@ -87,17 +87,17 @@ impl Context<'_> {
                 .near(span);
             return self.refuse(finding);
         }
-        let mut tables = self.tables(from)?;
-        let (Some(only), true) = (tables.pop(), tables.is_empty()) else {
+        let Ok([only]) = <[TableWithJoins; 1]>::try_from(from) else {
             return self.refuse(several_tables(span));
         };
-        let TableRef { table: Derived::Table { name, alias }, joins } = only else {
+        let TableRef { table: Derived::Table { name, alias }, joins } =
+            self.table_ref(only, Access::Write)?
+        else {
             return self.refuse(several_tables(span));
         };
         if !joins.is_empty() {
             return self.refuse(several_tables(span));
         }
-        self.writes(&name);
         Some(Delete::Single { table: name, alias, condition: condition? })
     }
 

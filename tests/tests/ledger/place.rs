@@ -23,7 +23,7 @@ pub(crate) const PASSWORD: &str = "t4rget-pass";
 pub(crate) const LEDGER: &str = "plugin_preview.factory_plugin_target_receipt";
 
 /// Long enough for a test, short enough to be a lease.
-pub(crate) const LEASE: Duration = Duration::from_secs(60);
+pub(crate) const LEASE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Place {
     pub(crate) server: PrivateServer,

@@ -60,60 +60,60 @@ async fn the_script_does_not_depend_on_the_servers_defaults() {
     }
 }
 
+/// What an ALTER does to the ledger, and the code of the refusal.
+const LOSSES: &[(&str, &str)] = &[
+    ("ENGINE=MyISAM", "ledger-engine"),
+    ("DROP KEY uk_factory_plugin_target_receipt_key", "ledger-unique-key-lost"),
+    (
+        "DROP KEY uk_factory_plugin_target_receipt_key, \
+         ADD KEY uk_factory_plugin_target_receipt_key (step_idempotency_key)",
+        "ledger-unique-key-lost",
+    ),
+    (
+        "DROP KEY uk_factory_plugin_target_receipt_key, \
+         ADD UNIQUE KEY uk_factory_plugin_target_receipt_key (step_idempotency_key(64))",
+        "ledger-unique-key-lost",
+    ),
+    ("ADD UNIQUE KEY extra (content_hash)", "ledger-foreign-unique-key"),
+    (
+        "MODIFY step_idempotency_key VARCHAR(128) CHARACTER SET ascii \
+         COLLATE ascii_general_ci NOT NULL",
+        "ledger-column-collation",
+    ),
+    ("CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "ledger-column-collation"),
+    (
+        "MODIFY step_idempotency_key VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin \
+         NOT NULL",
+        "ledger-column-narrow",
+    ),
+    ("MODIFY lease_deadline DATETIME NOT NULL", "ledger-column-narrow"),
+    (
+        "MODIFY last_error VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL",
+        "ledger-column-narrow",
+    ),
+    ("MODIFY generation INT NOT NULL", "ledger-column-type"),
+    ("MODIFY completed_at TIMESTAMP(6) NULL", "ledger-column-type"),
+    ("MODIFY completed_at DATETIME(6) NOT NULL", "ledger-column-nullability"),
+    ("DROP COLUMN counterpart_key", "ledger-column-missing"),
+    ("ADD COLUMN note VARCHAR(10) NOT NULL", "ledger-column-foreign"),
+    ("COMMENT='a table'", "ledger-version-missing"),
+    ("COMMENT='tollgate receipt ledger, schema version 2'", "ledger-newer"),
+    ("COMMENT='tollgate receipt ledger, schema version 0'", "ledger-older"),
+];
+
 #[tokio::test]
 async fn each_loss_of_shape_is_refused_by_name() {
     for flavour in Flavour::available() {
         let place = Place::without_ledger(flavour).await;
-        for (change, code) in [
-            ("ENGINE=MyISAM", "ledger-engine"),
-            ("DROP KEY uk_factory_plugin_target_receipt_key", "ledger-unique-key-lost"),
-            (
-                "DROP KEY uk_factory_plugin_target_receipt_key, \
-                 ADD KEY uk_factory_plugin_target_receipt_key (step_idempotency_key)",
-                "ledger-unique-key-lost",
-            ),
-            (
-                "DROP KEY uk_factory_plugin_target_receipt_key, \
-                 ADD UNIQUE KEY uk_factory_plugin_target_receipt_key (step_idempotency_key(64))",
-                "ledger-unique-key-lost",
-            ),
-            ("ADD UNIQUE KEY extra (content_hash)", "ledger-foreign-unique-key"),
-            (
-                "MODIFY step_idempotency_key VARCHAR(128) CHARACTER SET ascii \
-                 COLLATE ascii_general_ci NOT NULL",
-                "ledger-column-collation",
-            ),
-            (
-                "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
-                "ledger-column-collation",
-            ),
-            (
-                "MODIFY step_idempotency_key VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin \
-                 NOT NULL",
-                "ledger-column-narrow",
-            ),
-            ("MODIFY lease_deadline DATETIME NOT NULL", "ledger-column-narrow"),
-            (
-                "MODIFY last_error VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL",
-                "ledger-column-narrow",
-            ),
-            ("MODIFY generation INT NOT NULL", "ledger-column-type"),
-            ("MODIFY completed_at TIMESTAMP(6) NULL", "ledger-column-type"),
-            ("MODIFY completed_at DATETIME(6) NOT NULL", "ledger-column-nullability"),
-            ("DROP COLUMN counterpart_key", "ledger-column-missing"),
-            ("ADD COLUMN note VARCHAR(10) NOT NULL", "ledger-column-foreign"),
-            ("COMMENT='a table'", "ledger-version-missing"),
-            ("COMMENT='tollgate receipt ledger, schema version 2'", "ledger-newer"),
-            ("COMMENT='tollgate receipt ledger, schema version 0'", "ledger-older"),
-        ] {
+        for (change, code) in LOSSES {
             let mut connection = place.open().await;
             bootstrap(&mut connection).await.unwrap();
             place.execute(&format!("ALTER TABLE {LEDGER} {change}")).await;
             let error = place.ledger.claim(&mut connection, &forward("step-1")).await;
             let error = error.expect_err(change);
-            assert_eq!(error.code(), code, "{flavour} {change}");
+            assert_eq!(error.code(), *code, "{flavour} {change}");
             let error = bootstrap(&mut connection).await.expect_err(change);
-            assert_eq!(error.code(), code, "{flavour} {change}");
+            assert_eq!(error.code(), *code, "{flavour} {change}");
             place.execute(&format!("DROP TABLE {LEDGER}")).await;
             connection.close().await;
         }

@@ -108,7 +108,7 @@ async fn carry(
                 far_out.write_all(&packet).await?;
                 if cut == Some(Cut::After) {
                     // The answer is there: the statement has been carried out.
-                    far_in.read(&mut answers).await?;
+                    self::packet(&mut far_in).await?;
                     return Ok(());
                 }
             }

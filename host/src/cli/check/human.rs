@@ -51,12 +51,7 @@ impl Renderer for Human {
                         writeln!(text, "denied   {path}  ({count})")
                     }
                 };
-                for diagnostic in diagnostics {
-                    text.push('\n');
-                    let shown = Shown::new(diagnostic, &path, &report.lines);
-                    // Writing to a string does not fail.
-                    let _ = self.handler.render_report(&mut text, &shown);
-                }
+                text.push_str(&self.findings(&path, &report.lines, diagnostics));
             }
             Err(error) => {
                 let _ = writeln!(text, "no decision  {path}\n  {error}");
@@ -90,6 +85,23 @@ impl Renderer for Human {
 }
 
 impl Human {
+    /// Every finding, with the text it is about underlined. `path` is safe to print.
+    pub(super) fn findings(
+        &self,
+        path: &str,
+        lines: &LineIndex<'_>,
+        diagnostics: &[Diagnostic],
+    ) -> String {
+        let mut text = String::new();
+        for diagnostic in diagnostics {
+            text.push('\n');
+            let shown = Shown::new(diagnostic, path, lines);
+            // Writing to a string does not fail.
+            let _ = self.handler.render_report(&mut text, &shown);
+        }
+        text
+    }
+
     fn repair(&self, text: &mut String, repair: &Repair) {
         let Repair { edits, diff, allowed, written, write_error } = repair;
         text.push('\n');

@@ -66,6 +66,14 @@ struct DiagnosticObject<'a> {
     fix: Option<EditObject<'a>>,
 }
 
+/// Findings as a line has them.
+pub(super) fn diagnostics<'a>(
+    lines: &LineIndex<'_>,
+    diagnostics: &'a [Diagnostic],
+) -> Vec<impl Serialize + use<'a>> {
+    diagnostics.iter().map(|it| DiagnosticObject::new(it, lines)).collect()
+}
+
 #[derive(Serialize)]
 struct EditObject<'a> {
     span: PositionSpan,

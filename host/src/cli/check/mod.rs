@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use tollgate::audit::{self, Audited, Auditor, CollectError, Undecided};
 use tollgate::ids::{Catalog, ExecutorCode};
-use tollgate::policy::Policy;
+use tollgate::policy::{Diagnostic, LineIndex, Policy};
 
 use self::report::{Renderer, Report, Summary, Written};
 use super::sandbox::{self, RuntimeArguments, StoreArguments};
-use super::{Exit, Failure, Global, Run};
+use super::{Exit, Failure, Global, Run, output};
 
 /// Decide on payloads offline, exactly as the executor will
 ///
@@ -115,6 +116,20 @@ impl Check {
             None => sandbox::load_pinned(&runtime, &self.store.open()?, &self.executor),
         }
     }
+}
+
+/// Findings as this command shows them, for other commands.
+pub(super) fn underlined(path: &str, payload: &[u8], diagnostics: &[Diagnostic]) -> String {
+    let lines = LineIndex::new(payload);
+    human::Human::new().findings(&output::visible(path), &lines, diagnostics)
+}
+
+/// Findings as this command writes them in JSON, for other commands.
+pub(super) fn diagnostics_json<'a>(
+    payload: &[u8],
+    diagnostics: &'a [Diagnostic],
+) -> Vec<impl Serialize + use<'a>> {
+    json::diagnostics(&LineIndex::new(payload), diagnostics)
 }
 
 struct Checker {

@@ -1,0 +1,2 @@
+DROP TABLE IF EXISTS loyalty_member;
+DROP TABLE IF EXISTS loyalty_tier;

@@ -1,0 +1,194 @@
+//! `tollgate doctor`: what is missing, and the exact next command.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use clap::Args;
+use tollgate::config::{Config, ConfigErrors, KEYS, ProblemCode, SqlTargetConfig};
+use tollgate::ids::ExecutorCode;
+use tollgate::ledger::ShapeError;
+use tollgate::policy::Policy;
+use tollgate::target::{Target, TargetError};
+
+use super::sandbox::{RuntimeArguments, StoreArguments};
+use super::{Exit, Failure, Global, Run, configuration, output, receipts};
+
+/// Explain what is missing and name the next command
+///
+/// Looks at the policy, the configuration, the target's isolation and its ledger, in this order,
+/// and stops at what has to be mended first. Changes nothing, shows no URL, user or password.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate doctor
+  tollgate doctor --variables
+
+Exit codes:
+  0  everything is in place
+  1  the target is not ready
+  2  usage or configuration; the SQL target is disabled
+  4  the policy is not the pinned one")]
+pub(super) struct Doctor {
+    /// List every variable with its rule instead
+    #[arg(long)]
+    variables: bool,
+    #[command(flatten)]
+    store: StoreArguments,
+    #[command(flatten)]
+    runtime: RuntimeArguments,
+}
+
+impl Run for Doctor {
+    fn run(self, global: &Global) -> Result<Exit, Failure> {
+        if self.variables {
+            output::print(&variables())?;
+            return Ok(Exit::Done);
+        }
+        let policy = configuration::sql_policy(&self.store, &self.runtime)?;
+        let mut findings = Findings::default();
+        let pin = policy.pin();
+        findings.holds(&format!("policy: {} {} for {}", pin.name, pin.version, pin.executor));
+        let exit = match configuration::read(global) {
+            Ok(config) => examine(&mut findings, &config, &policy)?,
+            Err(errors) => broken(&mut findings, &errors),
+        };
+        output::print(&findings.0)?;
+        Ok(exit)
+    }
+}
+
+/// What was found, a line each.
+#[derive(Default)]
+struct Findings(String);
+
+impl Findings {
+    fn holds(&mut self, what: &str) {
+        let _ = writeln!(self.0, "ok       {what}");
+    }
+
+    fn note(&mut self, what: &str) {
+        let _ = writeln!(self.0, "note     {what}");
+    }
+
+    fn is_missing(&mut self, what: &str) {
+        let _ = writeln!(self.0, "missing  {what}");
+    }
+
+    fn next(&mut self, what: &str) {
+        let _ = writeln!(self.0, "\nnext: {what}");
+    }
+}
+
+/// A configuration with problems: nothing can be looked at until they are mended.
+fn broken(findings: &mut Findings, errors: &ConfigErrors) -> Exit {
+    for problem in errors.problems() {
+        findings.is_missing(&format!("{problem}\n           {}", problem.help));
+    }
+    let is_unknown = |code| code == ProblemCode::UnknownVariable;
+    if errors.problems().iter().any(|problem| is_unknown(problem.code)) {
+        findings.0.push_str("\nvariables:\n");
+        findings.0.push_str(&variables());
+    }
+    findings.next("mend the variables above, then run `tollgate doctor` again");
+    Exit::Usage
+}
+
+fn examine(findings: &mut Findings, config: &Config, policy: &Policy) -> Result<Exit, Failure> {
+    let Some(target) = &config.sql_target else {
+        findings.holds(&format!("configuration: steps are given to {}", config.executor));
+        findings.is_missing("the SQL target is disabled");
+        findings.next(
+            "set `FACTORY_PLUGIN_SQL_TARGET_ENABLED=true`, then run `tollgate doctor` again: it \
+             names every variable that is still missing",
+        );
+        return Ok(Exit::Usage);
+    };
+    let (environment, catalog) = (&target.environment, &target.catalog);
+    findings.holds(&format!("configuration: environment {environment}, catalog {catalog}"));
+    let exit = configuration::block_on(examine_target(findings, target, policy))?;
+    if exit == Exit::Done {
+        if config.executor == ExecutorCode::sql_jdbc_v1() {
+            findings.holds("executor: steps are given to sql-jdbc:v1");
+            findings.next("`tollgate execute --help`; everything is in place");
+        } else {
+            findings.note(&format!("executor: steps are given to {}", config.executor));
+            findings.next("set `FACTORY_PLUGIN_EXECUTOR_CODE=sql-jdbc:v1` to run SQL");
+        }
+    }
+    Ok(exit)
+}
+
+async fn examine_target(
+    findings: &mut Findings,
+    config: &SqlTargetConfig,
+    policy: &Policy,
+) -> Exit {
+    let mut connection = match Target::new(config).open(&configuration::contract(policy)).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            findings.is_missing(&format!("target: {}", with_causes(&error)));
+            findings.next(&next_for_target(&error, config));
+            return Exit::NOT_READY;
+        }
+    };
+    let server = connection.server();
+    findings.holds(&format!(
+        "target: reached, isolated, confined, pinned; {} {}",
+        server.flavour(),
+        server.version()
+    ));
+    for warning in connection.warnings() {
+        findings.note(&format!("{}: {warning}", warning.code()));
+    }
+    let shape = receipts::ledger(config).check_shape(&mut connection).await;
+    connection.close().await;
+    match shape {
+        Ok(()) => {
+            findings.holds("ledger: it is there and has its shape");
+            Exit::Done
+        }
+        Err(error) => {
+            findings.is_missing(&format!("ledger: {}", with_causes(&error)));
+            if let ShapeError::Unfit(problems) = &error
+                && !error.is_missing()
+            {
+                for problem in problems {
+                    findings.is_missing(&format!("ledger: {}: {problem}", problem.code()));
+                }
+            }
+            let next = if error.is_missing() { "`tollgate init target`" } else { error.help() };
+            findings.next(next);
+            Exit::NOT_READY
+        }
+    }
+}
+
+/// The command or edit for what a target lacks.
+fn next_for_target(error: &TargetError, config: &SqlTargetConfig) -> String {
+    match error {
+        TargetError::GrantsBeyond { .. } => format!(
+            "`tollgate target grants --catalog {}` prints the SQL for a confined account",
+            config.catalog
+        ),
+        error => error.help().to_owned(),
+    }
+}
+
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(text, "\n           because: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Every variable with its rule.
+fn variables() -> String {
+    let mut text = String::new();
+    for key in KEYS {
+        let _ = writeln!(text, "{}\n    {}", key.name, key.rule);
+    }
+    text
+}

@@ -1,0 +1,100 @@
+//! `tollgate init`: applies the scripts that have to be there before anything runs.
+
+use clap::{Args, Subcommand};
+use tollgate::config::SqlTargetConfig;
+use tollgate::ledger::{BootstrapError, Ledger, SCHEMA_VERSION, bootstrap};
+use tollgate::target::{SessionContract, Target, TargetConnection, TargetError};
+
+use super::{Exit, Failure, Global, Run, configuration, output};
+
+/// Apply and verify the scripts Tollgate needs
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(super) struct Init {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Target(InitTarget),
+}
+
+/// Create the receipt ledger in the target's catalog and verify it
+///
+/// Applies `sql/factory_plugin_sql_target.sql` over a connection that passed every isolation check.
+/// Safe to repeat: a ledger that is there is verified and left as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate init target
+  tollgate init target --config /etc/tollgate.toml
+
+Exit codes:
+  0  the ledger is there and has its shape
+  1  the target is not ready: not reached, not isolated, or its ledger has another shape
+  2  usage or configuration")]
+struct InitTarget {}
+
+impl Run for Init {
+    fn run(self, global: &Global) -> Result<Exit, Failure> {
+        match self.command {
+            Command::Target(target) => target.run(global),
+        }
+    }
+}
+
+impl Run for InitTarget {
+    fn run(self, global: &Global) -> Result<Exit, Failure> {
+        let config = configuration::read(global)?;
+        let target = configuration::sql_target(&config)?;
+        let what = match configuration::block_on(prepare(target))?? {
+            Prepared::Created => "created",
+            Prepared::WasThere => "was there already and has its shape",
+        };
+        output::print(&format!(
+            "the receipt ledger in `{}` {what} (schema version {SCHEMA_VERSION})\n\
+             next: `tollgate status`\n",
+            target.catalog
+        ))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// What was found of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prepared {
+    Created,
+    WasThere,
+}
+
+/// Creates and verifies the ledger.
+pub(super) async fn prepare(config: &SqlTargetConfig) -> Result<Prepared, Failure> {
+    let mut connection = Target::new(config).open(&SessionContract::default()).await?;
+    let prepared = prepare_on(&mut connection).await;
+    connection.close().await;
+    Ok(prepared?)
+}
+
+async fn prepare_on(connection: &mut TargetConnection) -> Result<Prepared, BootstrapError> {
+    let is_missing = match Ledger::default().check_shape(connection).await {
+        Ok(()) => return Ok(Prepared::WasThere),
+        Err(error) => error.is_missing(),
+    };
+    bootstrap(connection).await?;
+    Ok(if is_missing { Prepared::Created } else { Prepared::WasThere })
+}
+
+impl From<BootstrapError> for Failure {
+    fn from(error: BootstrapError) -> Self {
+        let help = error.help();
+        Self::new(Exit::NOT_READY, error).with_help(help)
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Self {
+        let help = error.help();
+        Self::new(Exit::NOT_READY, error).with_help(help)
+    }
+}

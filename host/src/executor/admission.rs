@@ -1,0 +1,111 @@
+//! Whether a step may run at all: the installed release against the plan, then the policy.
+//!
+//! Everything that speaks against the step is told at once, and nothing is claimed or connected
+//! before.
+
+use std::fmt;
+
+use super::error::ExecutionError;
+use crate::ids::Catalog;
+use crate::plan::{
+    ContributionCatalog, Needs, Payload, Refusal, RefusalCode, Resolution, Step, resolve,
+};
+use crate::policy::{Decision, DecisionRequest, Diagnostic, NoDecision, Outcome, Policy};
+
+/// Tables of the target that belong to the host: no payload may name them.
+pub(super) const PROTECTED_TABLES: &[&str] = &["factory_plugin_target_receipt"];
+
+/// What a policy found in a payload.
+///
+/// `Debug` shows codes and places only: messages may quote the payload, and its literals may be
+/// secrets. Whoever shows a message to a plugin's author takes it from [`Findings::diagnostics`].
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Findings(Vec<Diagnostic>);
+
+impl Findings {
+    /// Every finding.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|found| (&found.code, found.span))).finish()
+    }
+}
+
+/// What may be carried out.
+#[derive(Debug)]
+pub(super) enum Admission {
+    /// A payload that a policy allowed.
+    Sql(Box<Decision>),
+    /// A contribution that is not SQL; no policy decides on it.
+    Other,
+}
+
+/// Finds out whether the step may be carried out, with what is installed now.
+pub(super) async fn admit(
+    step: &Step,
+    contributions: &dyn ContributionCatalog,
+    needs: Needs,
+    policy: &Policy,
+    catalog: &Catalog,
+) -> Result<Admission, ExecutionError> {
+    let Resolution { payload, mut refusals } =
+        resolve(step, contributions, needs).await.map_err(ExecutionError::Catalog)?;
+    let decidable = |refusal: &Refusal| {
+        !matches!(refusal.code, RefusalCode::PayloadEmpty | RefusalCode::PayloadNotUtf8)
+    };
+    let mut findings = Findings::default();
+    let mut decision = None;
+    if let Some(payload) = payload.filter(|_| step.is_sql() && refusals.iter().all(decidable)) {
+        match decide(policy, payload, catalog).await {
+            Ok(decided) => match decided.outcome() {
+                Outcome::Allow { .. } => decision = Some(decided),
+                Outcome::Deny { diagnostics } => {
+                    findings = Findings(diagnostics.clone());
+                    refusals.push(denial(policy, &findings));
+                }
+            },
+            // That there is no decision is told only when nothing else stands in the way: the
+            // refusals hold whatever a decision would be.
+            Err(no_decision) if refusals.is_empty() => {
+                return Err(ExecutionError::NoDecision(no_decision));
+            }
+            Err(_) => {}
+        }
+    }
+    if !refusals.is_empty() {
+        return Err(ExecutionError::Refused { refusals, findings });
+    }
+    Ok(decision.map_or(Admission::Other, |decision| Admission::Sql(Box::new(decision))))
+}
+
+/// Decides on a thread that may block: a decision takes microseconds to a second.
+async fn decide(
+    policy: &Policy,
+    payload: Payload,
+    catalog: &Catalog,
+) -> Result<Decision, NoDecision> {
+    let (policy, catalog) = (policy.clone(), catalog.clone());
+    let decided = tokio::task::spawn_blocking(move || {
+        policy.decide(&DecisionRequest {
+            payload: payload.bytes(),
+            catalog: &catalog,
+            protected_tables: PROTECTED_TABLES,
+        })
+    });
+    decided.await.unwrap_or(Err(NoDecision::Malformed { what: "the decision did not return" }))
+}
+
+fn denial(policy: &Policy, findings: &Findings) -> Refusal {
+    let mut codes: Vec<_> = findings.0.iter().map(|found| format!("`{}`", found.code)).collect();
+    codes.dedup();
+    let pin = policy.pin();
+    Refusal::new(
+        RefusalCode::PolicyDenied,
+        format!("policy `{} {}` denies the payload: {}", pin.name, pin.version, codes.join(", ")),
+        "run `tollgate check` on the payload: it shows each place and what to write instead",
+    )
+}

@@ -1,0 +1,297 @@
+//! Why a step was not applied.
+
+use std::time::Duration;
+
+use super::admission::Findings;
+use super::blame::Blame;
+use super::classify::ServerError;
+use crate::ids::StepKey;
+use crate::ledger::{ClaimError, IdentityField, LedgerFault};
+use crate::plan::{CatalogError, Refusal, RefusalCode};
+use crate::policy::NoDecision;
+use crate::target::TargetError;
+
+/// Why a step was not applied: it did not run, or what it ran was taken back as far as the server
+/// can take it back, and running it again is safe.
+///
+/// Nothing here quotes a payload, a server's text or an account.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecutionError {
+    /// Conditions that do not hold, all of them.
+    #[error("the step is refused: {}", codes(refusals))]
+    Refused {
+        /// At least one.
+        refusals: Vec<Refusal>,
+        /// What the policy found, when it denied the payload.
+        findings: Findings,
+    },
+    /// What is installed could not be found out.
+    #[error("the installed release could not be looked at")]
+    Catalog(#[source] CatalogError),
+    /// The policy gave no decision: no allow, and no denial by rule.
+    #[error("the policy gave no decision")]
+    NoDecision(#[source] NoDecision),
+    /// No statement of the payload can be sent as one packet.
+    #[error(
+        "statement {statement} needs a packet of {bytes} bytes and the server takes {bytes_max}"
+    )]
+    PacketTooLarge {
+        /// The statement, from 0.
+        statement: u32,
+        /// What it needs.
+        bytes: u64,
+        /// `max_allowed_packet`.
+        bytes_max: u64,
+    },
+    /// The driver would send another text than the policy printed.
+    #[error("statement {statement} cannot be sent to the server unchanged")]
+    TextNotCarried {
+        /// The statement, from 0.
+        statement: u32,
+    },
+    /// No connection to the target was opened.
+    #[error("the target was not opened")]
+    Target(#[source] TargetError),
+    /// The connection to the target was lost before anything of the payload ran.
+    #[error("the session could not be prepared for the payload")]
+    Session(#[source] LedgerFault),
+    /// The step was not claimed.
+    #[error("the step was not claimed")]
+    Claim(#[source] ClaimError),
+    /// The key belongs to another step.
+    #[error("the step's key belongs to another step: {} differ", fields(.0))]
+    IdentityMismatch(Vec<IdentityField>),
+    /// The receipt was decided under another policy, which the pinned one does not supersede.
+    #[error("the step was begun under another policy or executor")]
+    PinRefused,
+    /// The payload was started as often as it may be.
+    #[error("the payload was started {execution_count} times and a person has to look")]
+    NeedsAttention {
+        /// How often.
+        execution_count: u32,
+    },
+    /// The step's compensation was begun: it never runs again.
+    #[error("the step was superseded by its compensation{}", by.as_ref().map(|key| format!(" `{key}`")).unwrap_or_default())]
+    Superseded {
+        /// The compensation.
+        by: Option<StepKey>,
+    },
+    /// The server refused a statement.
+    #[error("statement {statement} failed")]
+    Statement {
+        /// The statement, from 0.
+        statement: u32,
+        /// What the server said.
+        #[source]
+        source: ServerError,
+    },
+    /// A statement did not end within its budget and was stopped.
+    #[error("statement {statement} did not end within {} s and was stopped", budget.as_secs())]
+    StatementBudget {
+        /// The statement, from 0.
+        statement: u32,
+        /// The budget.
+        budget: Duration,
+    },
+    /// The connection was lost while a statement ran; its session is gone from the server.
+    #[error("the connection was lost at statement {statement}")]
+    ConnectionLost {
+        /// The statement, from 0.
+        statement: u32,
+    },
+    /// The lease ended before a statement was sent.
+    #[error("the lease ended before statement {statement}")]
+    LeaseOver {
+        /// The statement, from 0.
+        statement: u32,
+    },
+    /// The server did not commit, and rolled back.
+    #[error("the server rolled the payload's commit back")]
+    Commit(#[source] LedgerFault),
+    /// The commit was not answered, and it did not take place.
+    #[error("the payload's commit was not answered and did not take place")]
+    NotCommitted,
+}
+
+impl ExecutionError {
+    /// The stable, kebab-case code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Refused { .. } => "refused",
+            Self::Catalog(CatalogError::Unavailable(_)) => "release-unavailable",
+            Self::Catalog(CatalogError::Broken(_)) => "release-broken",
+            Self::NoDecision(_) => "no-decision",
+            Self::PacketTooLarge { .. } => "packet-too-large",
+            Self::TextNotCarried { .. } => "text-not-carried",
+            Self::Target(error) => error.code(),
+            Self::Session(fault) => fault.code(),
+            Self::Claim(error) => error.code(),
+            Self::IdentityMismatch(_) => "identity-mismatch",
+            Self::PinRefused => "pin-refused",
+            Self::NeedsAttention { .. } => "needs-attention",
+            Self::Superseded { .. } => "superseded",
+            Self::Statement { .. } => "statement-failed",
+            Self::StatementBudget { .. } => "statement-budget",
+            Self::ConnectionLost { .. } => "connection-lost",
+            Self::LeaseOver { .. } => "lease-over",
+            Self::Commit(_) => "commit-refused",
+            Self::NotCommitted => "not-committed",
+        }
+    }
+
+    /// The code as a receipt keeps it: of a refused statement, the server's error number too.
+    pub(super) fn receipt_code(&self) -> String {
+        match self {
+            Self::Statement { source, .. } => format!("server-{}", source.code),
+            error => error.code().to_owned(),
+        }
+    }
+
+    /// Whether delivering the step again may apply it without anyone doing anything.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Refused { .. }
+            | Self::PacketTooLarge { .. }
+            | Self::TextNotCarried { .. }
+            | Self::IdentityMismatch(_)
+            | Self::PinRefused
+            | Self::NeedsAttention { .. }
+            | Self::Superseded { .. } => false,
+            Self::Catalog(error) => error.is_retryable(),
+            Self::NoDecision(error) => error.is_retryable(),
+            Self::Target(error) => error.is_transient(),
+            Self::Session(fault) => fault.is_transient(),
+            Self::Claim(error) => error.is_transient(),
+            Self::Statement { source, .. } => source.refusal().is_retryable(),
+            Self::Commit(fault) => fault.is_transient(),
+            Self::LeaseOver { .. }
+            | Self::StatementBudget { .. }
+            | Self::ConnectionLost { .. }
+            | Self::NotCommitted => true,
+        }
+    }
+
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Refused { refusals, .. } => refusal_blame(refusals),
+            Self::Catalog(CatalogError::Unavailable(_)) => Blame::Operator,
+            Self::Catalog(CatalogError::Broken(_)) => Blame::Plugin,
+            Self::NoDecision(error) => error.blame().into(),
+            Self::PacketTooLarge { .. } | Self::NeedsAttention { .. } | Self::PinRefused => {
+                Blame::Operator
+            }
+            Self::TextNotCarried { .. } => Blame::Bug,
+            Self::Target(error) => error.blame().into(),
+            Self::Session(fault) => fault.blame().into(),
+            Self::Claim(error) => error.blame().into(),
+            Self::IdentityMismatch(_) | Self::Superseded { .. } => Blame::Caller,
+            Self::Statement { source, .. } => source.blame(),
+            Self::Commit(fault) => fault.blame().into(),
+            Self::LeaseOver { .. }
+            | Self::StatementBudget { .. }
+            | Self::ConnectionLost { .. }
+            | Self::NotCommitted => Blame::Server,
+        }
+    }
+
+    /// What to do about it: a command or an exact edit.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Refused { refusals, .. } => {
+                let mut helps: Vec<&str> = Vec::new();
+                for refusal in refusals {
+                    if !helps.contains(&refusal.help.as_str()) {
+                        helps.push(&refusal.help);
+                    }
+                }
+                return helps.join("; ");
+            }
+            Self::Catalog(CatalogError::Unavailable(_)) => "make the release folders readable",
+            Self::Catalog(CatalogError::Broken(_)) => "install the release as it was published",
+            Self::NoDecision(error) => error.help(),
+            Self::PacketTooLarge { bytes, .. } => {
+                return format!("set `max_allowed_packet` on the target to more than {bytes}");
+            }
+            Self::TextNotCarried { .. } => "publish the statement without `:` after `-` or `/`",
+            Self::Target(error) => return error.help().to_string(),
+            Self::Session(fault) => fault.help(),
+            Self::Claim(error) => error.help(),
+            Self::IdentityMismatch(_) => "give each step in each direction a key of its own",
+            Self::PinRefused => {
+                "pin the policy the step was begun under, or record it as superseded in pins.toml"
+            }
+            Self::NeedsAttention { .. } => "look at the step with `tollgate receipts`",
+            Self::Superseded { .. } => "publish a new plan to apply the contribution again",
+            Self::Statement { source, .. } => source.help(),
+            Self::Commit(fault) => fault.help(),
+            Self::StatementBudget { .. } => {
+                "see with `SHOW PROCESSLIST` what holds it up, then deliver the step again"
+            }
+            Self::LeaseOver { .. } => {
+                "lengthen `FACTORY_PLUGIN_SQL_TARGET_RECEIPT_LEASE_SECONDS`, then deliver it again"
+            }
+            Self::ConnectionLost { .. } | Self::NotCommitted => "deliver the step again",
+        }
+        .to_owned()
+    }
+
+    /// The statement it is about, from 0.
+    pub fn statement(&self) -> Option<u32> {
+        match self {
+            Self::PacketTooLarge { statement, .. }
+            | Self::TextNotCarried { statement }
+            | Self::Statement { statement, .. }
+            | Self::StatementBudget { statement, .. }
+            | Self::LeaseOver { statement }
+            | Self::ConnectionLost { statement } => Some(*statement),
+            _ => None,
+        }
+    }
+
+    /// The conditions that do not hold, when the step is refused.
+    pub fn refusals(&self) -> &[Refusal] {
+        match self {
+            Self::Refused { refusals, .. } => refusals,
+            _ => &[],
+        }
+    }
+}
+
+/// Whose refusals they are: a plugin's only when nothing else is wrong.
+fn refusal_blame(refusals: &[Refusal]) -> Blame {
+    let is_plugins = |refusal: &Refusal| {
+        matches!(
+            refusal.code,
+            RefusalCode::PolicyDenied
+                | RefusalCode::PayloadEmpty
+                | RefusalCode::PayloadNotUtf8
+                | RefusalCode::NotIdempotent
+                | RefusalCode::InstalledNotIdempotent
+        )
+    };
+    let is_callers = |refusal: &Refusal| {
+        matches!(
+            refusal.code,
+            RefusalCode::UnsupportedType
+                | RefusalCode::UnsupportedTarget
+                | RefusalCode::IdempotenceNotRecorded
+        )
+    };
+    if refusals.iter().all(is_plugins) {
+        Blame::Plugin
+    } else if refusals.iter().any(is_callers) {
+        Blame::Caller
+    } else {
+        Blame::Operator
+    }
+}
+
+fn codes(refusals: &[Refusal]) -> String {
+    refusals.iter().map(|refusal| format!("`{}`", refusal.code)).collect::<Vec<_>>().join(", ")
+}
+
+fn fields(fields: &[IdentityField]) -> String {
+    fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ")
+}

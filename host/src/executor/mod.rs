@@ -1,0 +1,64 @@
+//! Executors: what carries a step out and says what came of it.
+//!
+//! An [`Executor`] has a stable code that recorded plans name. Two come with Tollgate: [`DryRunV1`]
+//! decides and reports, and holds nothing to connect with; [`SqlJdbcV1`] runs what the pinned policy
+//! allowed on the isolated target, under a lease in the receipt ledger. The [`ExecutorRegistry`]
+//! knows which are installed and which policy decides for them; an embedder may install its own.
+//!
+//! Steps come from elsewhere: this module neither queues nor retries. A caller redelivers a step
+//! whose [`Outcome`] asks for it.
+
+mod admission;
+mod blame;
+mod classify;
+mod dry_run;
+mod error;
+mod outcome;
+mod registry;
+mod sql_jdbc;
+mod status;
+
+pub use admission::Findings;
+pub use blame::Blame;
+pub use classify::{Refusal as ServerRefusal, ServerError};
+pub use dry_run::{DryRunReport, DryRunV1};
+pub use error::ExecutionError;
+pub use outcome::{Outcome, Uncertainty};
+pub use registry::{ExecutorRegistry, ExecutorUnavailable, RegistryError, STATUS_BUDGET};
+pub use sql_jdbc::SqlJdbcV1;
+pub use status::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
+
+pub use crate::plan::BoxFuture;
+
+use crate::ids::ExecutorCode;
+use crate::plan::{ContributionCatalog, Step};
+
+/// Carries out steps under a code that never changes its meaning.
+///
+/// An implementation answers for every step: what it cannot do is [`Outcome::NotApplied`], what it
+/// cannot know is [`Outcome::Indeterminate`]. The same step may be delivered any number of times,
+/// also at the same moment, and has one effect.
+///
+/// The future may be dropped at any point; the step is then to be delivered again.
+pub trait Executor: Send + Sync {
+    /// The code that plans and receipts name.
+    fn code(&self) -> &ExecutorCode;
+
+    /// Carries the step out, with the payload that `contributions` has installed for it now.
+    fn execute<'a>(
+        &'a self,
+        step: &'a Step,
+        contributions: &'a dyn ContributionCatalog,
+    ) -> BoxFuture<'a, Outcome>;
+}
+
+/// The span of one execution. Its field names are stable: logs are searched by them.
+fn step_span(step: &Step, code: &ExecutorCode) -> tracing::Span {
+    tracing::info_span!(
+        "step",
+        step_key = %step.key,
+        plugin = %step.release,
+        direction = %step.direction,
+        executor = %code,
+    )
+}

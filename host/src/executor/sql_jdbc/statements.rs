@@ -1,0 +1,157 @@
+//! Running the payload's statements in the lease's session, one a packet.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable as _;
+
+use super::super::classify::ServerError;
+use super::texts;
+use crate::ledger::{HoldError, Lease, Ledger};
+use crate::policy::Statement;
+use crate::target::TargetConnection;
+
+/// Warnings looked at after one statement; the rest is counted.
+const WARNINGS_SHOWN_MAX: usize = 20;
+
+/// How the statements ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// All ran; what they did since the last DDL is not committed yet.
+    Ran,
+    /// The server refused one; the connection is in order.
+    Refused { statement: u32, error: ServerError },
+    /// One did not end in time; it may still run.
+    OverBudget { statement: u32 },
+    /// No answer came; it may still run.
+    Unanswered { statement: u32 },
+    /// The lease could not be confirmed before one.
+    NotHeld { statement: u32, error: HoldError },
+}
+
+/// What the statements run under.
+pub(super) struct Run<'a> {
+    pub(super) ledger: &'a Ledger,
+    pub(super) lease: &'a Lease,
+    pub(super) statements: &'a [Statement],
+    /// How long one statement may take.
+    pub(super) statement_budget: Duration,
+    /// How many are done, for whoever renews the lease meanwhile.
+    pub(super) statements_done: &'a AtomicU32,
+}
+
+impl Run<'_> {
+    /// Runs them in order, the lease confirmed before each.
+    pub(super) async fn statements(&self, connection: &mut TargetConnection) -> Ended {
+        let first = self.statements.first().map_or(0, |statement| statement.index);
+        match within(self.statement_budget, begin(connection.conn())).await {
+            Answered::Yes(()) => {}
+            Answered::Refused(error) => return Ended::Refused { statement: first, error },
+            Answered::Late | Answered::Lost => return Ended::Unanswered { statement: first },
+        }
+        for statement in self.statements {
+            let index = statement.index;
+            if let Err(error) = self.ledger.check_held(connection, self.lease).await {
+                return Ended::NotHeld { statement: index, error };
+            }
+            let marker = self.lease.statement_marker();
+            let Some(text) = texts::marked(marker, &statement.text) else {
+                // Checked before the claim with a marker of the same form.
+                return Ended::Unanswered { statement: index };
+            };
+            let begun = std::time::Instant::now();
+            match within(self.statement_budget, send(connection.conn(), &text)).await {
+                Answered::Yes(effect) => {
+                    effect.record(statement, begun.elapsed());
+                    self.statements_done.store(index.saturating_add(1), Ordering::Relaxed);
+                }
+                Answered::Refused(error) => return Ended::Refused { statement: index, error },
+                Answered::Late => return Ended::OverBudget { statement: index },
+                Answered::Lost => return Ended::Unanswered { statement: index },
+            }
+        }
+        Ended::Ran
+    }
+}
+
+/// An answer of the server, or none.
+enum Answered<T> {
+    Yes(T),
+    Refused(ServerError),
+    /// Not within the bound; the connection must be dropped.
+    Late,
+    /// The connection broke.
+    Lost,
+}
+
+/// Waits for an answer, not longer than the bound.
+async fn within<T>(
+    bound: Duration,
+    answer: impl Future<Output = Result<T, mysql_async::Error>>,
+) -> Answered<T> {
+    match tokio::time::timeout(bound, answer).await {
+        Ok(Ok(value)) => Answered::Yes(value),
+        Ok(Err(mysql_async::Error::Server(error))) if !ends_session(error.code) => {
+            Answered::Refused(ServerError::of(&error))
+        }
+        Ok(Err(_)) => Answered::Lost,
+        Err(_) => Answered::Late,
+    }
+}
+
+/// Errors after which the server closes the session: shutdown, MariaDB's killed connection, cut
+/// for inactivity.
+const fn ends_session(code: u16) -> bool {
+    matches!(code, 1053 | 1927 | 4031)
+}
+
+/// What the payload's DML does stays uncommitted until the receipt is complete.
+async fn begin(conn: &mut Conn) -> Result<(), mysql_async::Error> {
+    conn.query_drop("SET autocommit = 0").await
+}
+
+/// What one statement did.
+#[derive(Debug, Default)]
+struct Effect {
+    affected_rows: u64,
+    warning_count: u16,
+    warning_codes: Vec<u16>,
+}
+
+async fn send(conn: &mut Conn, text: &str) -> Result<Effect, mysql_async::Error> {
+    // Preparing is what makes the server refuse a second statement in the same text (MySQL manual,
+    // "C API Prepared Statement Interface": multi-statements are not supported).
+    let prepared = conn.prep(text).await?;
+    let executed = conn.exec_drop(&prepared, ()).await;
+    let mut effect = Effect {
+        affected_rows: conn.affected_rows(),
+        warning_count: conn.get_warnings(),
+        warning_codes: Vec::new(),
+    };
+    executed?;
+    if effect.warning_count > 0 {
+        let query = format!("SHOW WARNINGS LIMIT {WARNINGS_SHOWN_MAX}");
+        // Level and text are left on the server: the text quotes the payload.
+        let warnings: Vec<(String, u16, String)> = conn.query(query).await?;
+        effect.warning_codes = warnings.into_iter().map(|(_, code, _)| code).collect();
+        effect.warning_codes.sort_unstable();
+        effect.warning_codes.dedup();
+    }
+    conn.close(prepared).await?;
+    Ok(effect)
+}
+
+impl Effect {
+    fn record(&self, statement: &Statement, took: Duration) {
+        tracing::info!(
+            statement_index = statement.index,
+            operation = statement.operation.as_str(),
+            affected_rows = self.affected_rows,
+            warning_count = self.warning_count,
+            warning_codes = ?self.warning_codes,
+            took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            "statement ran"
+        );
+    }
+}

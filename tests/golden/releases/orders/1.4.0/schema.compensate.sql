@@ -1,0 +1,2 @@
+DROP TABLE IF EXISTS customer_order;
+DROP TABLE IF EXISTS order_status;

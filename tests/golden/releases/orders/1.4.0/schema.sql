@@ -1,0 +1,10 @@
+CREATE TABLE IF NOT EXISTS order_status (
+  code VARCHAR(16) NOT NULL PRIMARY KEY,
+  label VARCHAR(64) NOT NULL
+) ENGINE=InnoDB;
+CREATE TABLE IF NOT EXISTS customer_order (
+  id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  status_code VARCHAR(16) NOT NULL,
+  note TEXT,
+  CONSTRAINT fk_order_status FOREIGN KEY (status_code) REFERENCES order_status (code)
+) ENGINE=InnoDB;

@@ -1,0 +1,1 @@
+DELETE FROM order_status WHERE code IN ('open', 'paid');

@@ -1,0 +1,237 @@
+//! The whole chain on a private server: control catalog, isolated target, ledger, executor.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use mysql_async::Conn;
+use mysql_async::prelude::{FromRow, Queryable as _};
+use tempfile::TempDir;
+use tollgate::config::Config;
+use tollgate::executor::{Executor as _, Outcome, SqlJdbcV1};
+use tollgate::ids::{Direction, ExecutorCode};
+use tollgate::ledger::bootstrap;
+use tollgate::plan::{FolderCatalog, Plan, Step, publish, read_release};
+use tollgate::policy::{Policy, PolicyRuntime, PolicyStore, RuntimeOptions};
+use tollgate::target::{SessionContract, Target};
+
+use crate::server::{MariaDb, PrivateServer, ServerBuilder};
+
+/// The isolated catalog.
+pub const TARGET: &str = "plugin_preview";
+/// The control catalog.
+pub const CONTROL: &str = "control_plane";
+/// The target account's name.
+pub const TARGET_USER: &str = "tollgate_target";
+/// The target account's password: no output may ever hold it.
+pub const TARGET_PASSWORD: &str = "canary-target-password";
+/// The control account's password: no output may ever hold it.
+pub const CONTROL_PASSWORD: &str = "canary-control-password";
+
+/// A private server with both catalogs, both accounts and the ledger.
+#[derive(Debug)]
+pub struct Chain {
+    /// The server.
+    pub server: PrivateServer,
+    variables: BTreeMap<String, String>,
+    policy: Policy,
+}
+
+impl Chain {
+    /// Starts a MariaDB and puts everything in place.
+    pub async fn start() -> Self {
+        Self::start_on(MariaDb::builder()).await
+    }
+
+    /// The same on a server with other options.
+    pub async fn start_on(builder: ServerBuilder) -> Self {
+        let server = builder.start();
+        server.create_catalog(TARGET).await;
+        server.create_catalog(CONTROL).await;
+        let grants = format!(
+            "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES ON `{}`.*",
+            TARGET.replace('_', r"\_")
+        );
+        server.create_account(TARGET_USER, TARGET_PASSWORD, &[&grants]).await;
+        let grants = format!("ALL PRIVILEGES ON `{}`.*", CONTROL.replace('_', r"\_"));
+        server.create_account("tollgate_control", CONTROL_PASSWORD, &[&grants]).await;
+        let prefixed = |name: &str| format!("FACTORY_PLUGIN_{name}");
+        let variables = [
+            ("EXECUTOR_CODE", "sql-jdbc:v1"),
+            ("SQL_TARGET_ENABLED", "true"),
+            ("SQL_TARGET_ENVIRONMENT_CODE", "preview"),
+            ("SQL_TARGET_JDBC_URL", &server.jdbc_url(TARGET)),
+            ("SQL_TARGET_USERNAME", TARGET_USER),
+            ("SQL_TARGET_PASSWORD", TARGET_PASSWORD),
+            ("SQL_TARGET_ALLOWED_CATALOG", TARGET),
+            ("CONTROL_JDBC_URL", &server.jdbc_url(CONTROL)),
+            ("CONTROL_USERNAME", "tollgate_control"),
+            ("CONTROL_PASSWORD", CONTROL_PASSWORD),
+        ];
+        let variables =
+            variables.into_iter().map(|(name, value)| (prefixed(name), value.to_owned())).collect();
+        let chain = Self { server, variables, policy: policy() };
+        chain.bootstrap().await;
+        chain
+    }
+
+    async fn bootstrap(&self) {
+        let config = self.config(&[]);
+        let target = Target::new(config.sql_target.as_ref().unwrap());
+        let mut connection = target.open(&SessionContract::default()).await.unwrap();
+        bootstrap(&mut connection).await.unwrap();
+        connection.close().await;
+    }
+
+    /// The configuration, with other values for some variables (named without their prefix).
+    pub fn config(&self, changes: &[(&str, &str)]) -> Config {
+        let mut variables = self.variables.clone();
+        for (name, value) in changes {
+            variables.insert(format!("FACTORY_PLUGIN_{name}"), (*value).to_owned());
+        }
+        Config::from_source(variables).unwrap()
+    }
+
+    /// `sql-jdbc:v1` for the target.
+    pub fn executor(&self) -> SqlJdbcV1 {
+        self.executor_with(&[])
+    }
+
+    /// `sql-jdbc:v1` under a changed configuration.
+    pub fn executor_with(&self, changes: &[(&str, &str)]) -> SqlJdbcV1 {
+        let config = self.config(changes);
+        SqlJdbcV1::new(config.sql_target.as_ref().unwrap(), self.policy.clone())
+    }
+
+    /// The policy pinned to `sql-jdbc:v1`.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Delivers a step once.
+    pub async fn deliver(&self, plugin: &Plugin, step: &Step) -> Outcome {
+        self.executor().execute(step, &plugin.catalog()).await
+    }
+
+    /// Rows of the target, as root sees them.
+    pub async fn rows<T: FromRow + Send + 'static>(&self, query: &str) -> Vec<T> {
+        let mut admin = self.server.admin().await;
+        admin.query_drop(format!("USE `{TARGET}`")).await.unwrap();
+        let rows = admin.query(query).await.unwrap();
+        admin.disconnect().await.unwrap();
+        rows
+    }
+
+    /// One value of the target, as root sees it.
+    pub async fn value<T: FromRow + Send + 'static>(&self, query: &str) -> T {
+        self.rows(query).await.into_iter().next().unwrap()
+    }
+
+    /// The receipt's status, execution count and error code; none without a receipt.
+    pub async fn receipt(&self, key: &str) -> Option<(String, u32, Option<String>)> {
+        let query = format!(
+            "SELECT status, execution_count, last_error_code FROM factory_plugin_target_receipt \
+             WHERE step_idempotency_key = '{key}'"
+        );
+        self.rows(&query).await.into_iter().next()
+    }
+
+    /// Ends every lease, as if its time had passed.
+    pub async fn expire_leases(&self) {
+        self.admin_run(
+            "UPDATE factory_plugin_target_receipt SET lease_deadline = UTC_TIMESTAMP(6) - \
+             INTERVAL 1 SECOND WHERE status = 'RUNNING'",
+        )
+        .await;
+    }
+
+    /// Runs a statement in the target's catalog as root.
+    pub async fn admin_run(&self, statement: &str) {
+        self.server.execute(&[&format!("USE `{TARGET}`"), statement]).await;
+    }
+
+    /// A root session in the target's catalog, to hold locks with.
+    pub async fn admin(&self) -> Conn {
+        let mut admin = self.server.admin().await;
+        admin.query_drop(format!("USE `{TARGET}`")).await.unwrap();
+        admin
+    }
+}
+
+/// The policy pinned to `sql-jdbc:v1` in the embedded store.
+pub fn policy() -> Policy {
+    let store = PolicyStore::embedded().unwrap();
+    let pin = store.pin(&ExecutorCode::sql_jdbc_v1()).unwrap();
+    let runtime = PolicyRuntime::new(RuntimeOptions::default()).unwrap();
+    runtime.load(pin, &store.component(pin).unwrap()).unwrap()
+}
+
+/// A release folder in a temporary place: one SQL contribution called `schema`.
+#[derive(Debug)]
+pub struct Plugin {
+    folder: TempDir,
+}
+
+impl Plugin {
+    /// Installs `orders@1.0.0` with this forward payload and its compensation.
+    pub fn install(forward: &str, compensation: Option<&str>) -> Self {
+        let plugin = Self { folder: tempfile::tempdir().unwrap() };
+        plugin.reinstall("1.0.0", forward, compensation);
+        plugin
+    }
+
+    /// Installs a version in place of what the folder holds for it.
+    pub fn reinstall(&self, version: &str, forward: &str, compensation: Option<&str>) {
+        self.install_as("orders", version, forward, compensation);
+    }
+
+    /// Installs a release of another plugin beside.
+    pub fn install_as(&self, code: &str, version: &str, forward: &str, compensation: Option<&str>) {
+        let folder = self.root().join(code).join(version);
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut manifest = format!(
+            "code = \"{code}\"\nversion = \"{version}\"\n\n[[contribution]]\nkey = \"schema\"\n\
+             type = \"DATABASE_MIGRATION\"\ntarget = \"sql\"\nidempotent = true\n\
+             forward = \"forward.sql\"\n"
+        );
+        std::fs::write(folder.join("forward.sql"), forward).unwrap();
+        if let Some(compensation) = compensation {
+            manifest.push_str("compensation = \"compensate.sql\"\n");
+            std::fs::write(folder.join("compensate.sql"), compensation).unwrap();
+        }
+        std::fs::write(folder.join("plugin.toml"), manifest).unwrap();
+    }
+
+    /// The folder of a version.
+    pub fn release_folder(&self, version: &str) -> PathBuf {
+        self.folder.path().join("orders").join(version)
+    }
+
+    /// The folder of all versions.
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What is installed.
+    pub fn catalog(&self) -> FolderCatalog {
+        FolderCatalog::tree(self.folder.path())
+    }
+
+    /// A plan of `version` as it is installed now.
+    pub fn plan(&self, code: &str, version: &str) -> Plan {
+        self.plan_of("orders", code, version)
+    }
+
+    /// The same of another plugin.
+    pub fn plan_of(&self, plugin: &str, code: &str, version: &str) -> Plan {
+        let folder = self.root().join(plugin).join(version);
+        let release = read_release(&folder).unwrap();
+        let document = publish(&code.parse().unwrap(), &[release]).unwrap();
+        Plan::parse(document.as_bytes()).unwrap()
+    }
+
+    /// The only step of a plan of `1.0.0`, in one direction. Its key is `<plan>:1`, of a
+    /// compensation `<plan>:1:compensate`.
+    pub fn step(&self, plan: &str, direction: Direction) -> Step {
+        self.plan(plan, "1.0.0").steps()[0].step(direction).unwrap()
+    }
+}
