@@ -133,7 +133,8 @@ fn trusted(directory: &Path) -> Result<(), Untrusted> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
