@@ -4,6 +4,8 @@
 //! Results are written as they come; what the policy could not decide is no result but a
 //! notification of the invocation.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use tollgate::policy::{Diagnostic, LineIndex, Severity, Span};
@@ -68,15 +70,31 @@ impl Renderer for Sarif {
 }
 
 fn result(diagnostic: &Diagnostic, artifact: &Value, report: &Report<'_>) -> Value {
-    let mut location = json!({ "artifactLocation": artifact });
-    if let Some(span) = diagnostic.span {
-        location["region"] = json!(Region::new(&report.lines, span));
-    }
+    let location = match diagnostic.span {
+        Some(span) => json!({
+            "artifactLocation": artifact,
+            "region": Region::new(&report.lines, span),
+        }),
+        None => json!({ "artifactLocation": artifact }),
+    };
     let text = match &diagnostic.help {
         Some(help) => format!("{}; {help}", diagnostic.message),
         None => diagnostic.message.clone(),
     };
-    let mut result = json!({
+    let fixes: Vec<Value> = diagnostic
+        .fix
+        .iter()
+        .map(|edit| {
+            json!({ "artifactChanges": [{
+            "artifactLocation": artifact,
+            "replacements": [{
+                "deletedRegion": Region::new(&report.lines, edit.span),
+                "insertedContent": { "text": edit.replacement },
+            }],
+        }] })
+        })
+        .collect();
+    json!({
         "ruleId": diagnostic.code,
         "level": match diagnostic.severity {
             Severity::Error => "error",
@@ -84,17 +102,8 @@ fn result(diagnostic: &Diagnostic, artifact: &Value, report: &Report<'_>) -> Val
         },
         "message": { "text": text },
         "locations": [{ "physicalLocation": location }],
-    });
-    if let Some(edit) = &diagnostic.fix {
-        result["fixes"] = json!([{ "artifactChanges": [{
-            "artifactLocation": artifact,
-            "replacements": [{
-                "deletedRegion": Region::new(&report.lines, edit.span),
-                "insertedContent": { "text": edit.replacement },
-            }],
-        }] }]);
-    }
-    result
+        "fixes": fixes,
+    })
 }
 
 #[derive(Serialize)]
@@ -130,7 +139,7 @@ fn uri(path: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             uri.push(char::from(byte));
         } else {
-            uri.push_str(&format!("%{byte:02X}"));
+            let _ = write!(uri, "%{byte:02X}");
         }
     }
     uri
