@@ -133,7 +133,8 @@ fn trusted(directory: &Path) -> Result<(), Untrusted> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
