@@ -77,21 +77,27 @@ pub(super) fn call<R>(
     store.limiter(|bounds| bounds);
     store.epoch_deadline_trap();
     store.set_epoch_deadline(Watchdog::epochs(deadline));
-    store
+    let instance = store
         .set_fuel(GUEST_FUEL_MAX)
         .and_then(|()| policy.instantiate(&mut store))
-        .and_then(|instance| call(instance.tollgate_policy_gate(), &mut store))
-        .map_err(|error| no_decision(error, deadline))
+        .map_err(|error| bound_or_trap(&error, deadline).unwrap_or(NoDecision::Host(error)))?;
+    let answer = call(instance.tollgate_policy_gate(), &mut store);
+    tracing::debug!(fuel = GUEST_FUEL_MAX.saturating_sub(store.get_fuel().unwrap_or_default()));
+    answer.map_err(|error| {
+        // What is left is an argument or a result that does not fit the canonical ABI, such as an
+        // address outside the guest's memory: a trap as well, found by the host.
+        let reason = || NoDecision::Trap { reason: error.to_string() };
+        bound_or_trap(&error, deadline).unwrap_or_else(reason)
+    })
 }
 
-fn no_decision(error: wasmtime::Error, deadline: Duration) -> NoDecision {
+fn bound_or_trap(error: &wasmtime::Error, deadline: Duration) -> Option<NoDecision> {
     if let Some(&Exhausted { allowed, unit }) = error.downcast_ref() {
-        return NoDecision::Memory { allowed, unit };
+        return Some(NoDecision::Memory { allowed, unit });
     }
-    match error.downcast_ref() {
-        Some(Trap::OutOfFuel) => NoDecision::Fuel { fuel_max: GUEST_FUEL_MAX },
-        Some(Trap::Interrupt) => NoDecision::Deadline { deadline },
-        Some(trap) => NoDecision::Trap { reason: trap.to_string() },
-        None => NoDecision::Host(error),
-    }
+    Some(match error.downcast_ref()? {
+        Trap::OutOfFuel => NoDecision::Fuel { fuel_max: GUEST_FUEL_MAX },
+        Trap::Interrupt => NoDecision::Deadline { deadline },
+        trap => NoDecision::Trap { reason: trap.to_string() },
+    })
 }

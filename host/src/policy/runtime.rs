@@ -34,8 +34,8 @@ pub struct RuntimeOptions {
     pub cache: CompileCache,
     /// Decisions that may run at once; more wait their turn. By default one per core.
     pub concurrent_decisions_max: NonZeroU32,
-    /// How long one call may take. An infrastructure guard, well above what the fuel allows: 30 s
-    /// by default.
+    /// How long one call may take. An infrastructure guard, well above the seconds the fuel lasts
+    /// even on a machine that is busy with something else: 60 s by default.
     pub call_deadline: Duration,
     /// How instances get their memory; by default whatever the machine can do.
     pub allocation: Option<Allocation>,
@@ -48,7 +48,7 @@ impl Default for RuntimeOptions {
         Self {
             cache: CompileCache::default(),
             concurrent_decisions_max: cores,
-            call_deadline: Duration::from_secs(30),
+            call_deadline: Duration::from_secs(60),
             allocation: None,
         }
     }
