@@ -78,7 +78,7 @@ fn documentation() -> String {
             text,
             "\n## `{}`\n\n{}. {}\n\n**Do:** {}.\n",
             code.id,
-            severity.split(':').next().unwrap().to_uppercase(),
+            severity.split(':').next().unwrap_or_default().to_uppercase(),
             sentence(code.message),
             code.help,
         );
@@ -95,8 +95,8 @@ fn documentation() -> String {
 
 fn sentence(text: &str) -> String {
     let mut characters = text.chars();
-    let first = characters.next().unwrap();
-    format!("{}{}.", first.to_uppercase(), characters.as_str())
+    let first: String = characters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", characters.as_str())
 }
 
 #[test]

@@ -133,8 +133,8 @@ fn trusted(directory: &Path) -> Result<(), Untrusted> {
     }
 }
 
-#[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -70,20 +70,30 @@ impl Renderer for Sarif {
 }
 
 fn result(diagnostic: &Diagnostic, artifact: &Value, report: &Report<'_>) -> Value {
-    let region = diagnostic.span.map(|span| Region::new(&report.lines, span));
+    let location = match diagnostic.span {
+        Some(span) => json!({
+            "artifactLocation": artifact,
+            "region": Region::new(&report.lines, span),
+        }),
+        None => json!({ "artifactLocation": artifact }),
+    };
     let text = match &diagnostic.help {
         Some(help) => format!("{}; {help}", diagnostic.message),
         None => diagnostic.message.clone(),
     };
-    let fix = diagnostic.fix.as_ref().map(|edit| {
-        json!({ "artifactChanges": [{
+    let fixes: Vec<Value> = diagnostic
+        .fix
+        .iter()
+        .map(|edit| {
+            json!({ "artifactChanges": [{
             "artifactLocation": artifact,
             "replacements": [{
                 "deletedRegion": Region::new(&report.lines, edit.span),
                 "insertedContent": { "text": edit.replacement },
             }],
         }] })
-    });
+        })
+        .collect();
     json!({
         "ruleId": diagnostic.code,
         "level": match diagnostic.severity {
@@ -91,17 +101,9 @@ fn result(diagnostic: &Diagnostic, artifact: &Value, report: &Report<'_>) -> Val
             Severity::Advisory => "note",
         },
         "message": { "text": text },
-        "locations": [{ "physicalLocation": PhysicalLocation { artifact_location: artifact, region } }],
-        "fixes": fix.as_slice(),
+        "locations": [{ "physicalLocation": location }],
+        "fixes": fixes,
     })
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PhysicalLocation<'a> {
-    artifact_location: &'a Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    region: Option<Region>,
 }
 
 #[derive(Serialize)]
