@@ -67,6 +67,11 @@ fn profile(cache: Option<&Cache>) -> Config {
         .epoch_interruption(true)
         .max_wasm_stack(GUEST_STACK_BYTES_MAX)
         .concurrency_support(false)
+        // A trap is reported by its kind. Without the tables for backtraces a compiled policy is
+        // a sixth smaller, and a process starts the faster for it.
+        .generate_address_map(false)
+        .wasm_backtrace_max_frames(None)
+        .native_unwind_info(false)
         .cache(cache.cloned());
     config
 }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wasmtime::Engine;
 
@@ -50,8 +50,12 @@ impl Watchdog {
 
     /// Lets epochs pass until the watch is dropped.
     pub(super) fn watch(&self) -> Watch<'_> {
-        self.shared.lock().watches += 1;
-        self.shared.changed.notify_all();
+        let mut state = self.shared.lock();
+        state.watches += 1;
+        if state.watches == 1 {
+            self.shared.changed.notify_all();
+        }
+        drop(state);
         Watch { shared: &self.shared }
     }
 
@@ -76,10 +80,15 @@ impl Shared {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            drop(state);
-            thread::sleep(EPOCH_INTERVAL);
+            // Woken by every new watch as well, so what counts is the clock.
+            let over = Instant::now() + EPOCH_INTERVAL;
+            while let Some(left) = over.checked_duration_since(Instant::now())
+                && !state.stopped
+            {
+                let waited = self.changed.wait_timeout(state, left);
+                (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            }
             engine.increment_epoch();
-            state = self.lock();
         }
     }
 }
@@ -111,6 +120,17 @@ mod tests {
         assert_eq!(Watchdog::epochs(Duration::ZERO), 1);
         assert_eq!(Watchdog::epochs(Duration::from_millis(20)), 2);
         assert_eq!(Watchdog::epochs(Duration::from_millis(21)), 3);
+    }
+
+    #[test]
+    fn stopping_does_not_wait_for_the_epoch_to_end() {
+        let watchdog = Watchdog::start(&Engine::default()).unwrap();
+        let shared = Arc::clone(&watchdog.shared);
+        shared.lock().watches += 1;
+        let start = Instant::now();
+        drop(watchdog);
+        // An epoch, were it slept through, would be most of this.
+        assert!(start.elapsed() < EPOCH_INTERVAL * 3 / 4, "{:?}", start.elapsed());
     }
 
     #[test]
