@@ -52,7 +52,7 @@ impl Default for RuntimeOptions {
         Self {
             cache: CompileCache::default(),
             concurrent_decisions_max: cores,
-            call_deadline: Duration::from_secs(60),
+            call_deadline: Duration::from_mins(1),
             allocation: None,
         }
     }
