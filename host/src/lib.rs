@@ -3,6 +3,7 @@
 //! A policy decides, a host executes, a receipt proves it.
 
 pub mod audit;
+pub mod blame;
 pub mod clock;
 pub mod config;
 pub mod control;

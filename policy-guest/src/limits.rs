@@ -70,7 +70,9 @@ impl Depth {
                 self.after_operand = false;
                 self.prefixes = 0;
             }
-            Token::Word(word) if word.quote_style.is_none() => self.word(token, word.keyword),
+            Token::Word(word) if word.quote_style.is_none() => {
+                self.word(token, word.keyword, &word.value)
+            }
             operator => match level(operator) {
                 Some(at) => self.operator(token, at),
                 None => {
@@ -85,7 +87,7 @@ impl Depth {
         }
     }
 
-    fn word(&mut self, token: &TokenWithSpan, keyword: Keyword) {
+    fn word(&mut self, token: &TokenWithSpan, keyword: Keyword, word: &str) {
         let chains = match keyword {
             Keyword::OR => Some(0),
             Keyword::XOR => Some(1),
@@ -95,6 +97,7 @@ impl Depth {
                 Some(4)
             }
             Keyword::DIV => Some(8),
+            _ if self.after_operand && word.eq_ignore_ascii_case("MOD") => Some(8),
             Keyword::NOT | Keyword::BINARY | Keyword::INTERVAL => {
                 self.prefixes += 1;
                 self.after_operand = false;

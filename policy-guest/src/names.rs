@@ -73,8 +73,12 @@ fn is_virtual(text: &str) -> bool {
 
 /// A reserved word cannot be a name without backticks, unless a dot stands before it.
 fn reserved(ident: &Ident) -> bool {
-    ident.quote_style.is_none()
-        && RESERVED_WORDS.binary_search(&ident.value.to_ascii_uppercase().as_str()).is_ok()
+    ident.quote_style.is_none() && is_reserved(&ident.value)
+}
+
+/// Is it a word that every supported server reserves, in any case?
+pub(crate) fn is_reserved(word: &str) -> bool {
+    RESERVED_WORDS.binary_search(&word.to_ascii_uppercase().as_str()).is_ok()
 }
 
 impl Context<'_> {

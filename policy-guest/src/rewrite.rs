@@ -25,6 +25,7 @@ pub(crate) fn rewrite(
     literals: &[Literal],
 ) -> Rewritten {
     let mut rewritten = Rewritten::default();
+    infix_words(tokens);
     match kind {
         Kind::Insert => {}
         Kind::DropTable => drop_tables(tokens),
@@ -48,6 +49,55 @@ fn keyword(token: Option<&TokenWithSpan>) -> Option<Keyword> {
 fn is_word(token: Option<&TokenWithSpan>, expected: &str) -> bool {
     matches!(token.map(|token| &token.token), Some(Token::Word(word))
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected))
+}
+
+/// `a MOD b` is `a % b`. `a DIV b` has no symbol; it travels as `||`, which the lexer never gives.
+/// sqlparser reads operators that are words through a hook that copies what stands to their left,
+/// so a chain of them would cost the square of its length.
+fn infix_words(tokens: &mut [TokenWithSpan]) {
+    for at in 1..tokens.len() {
+        let word = tokens.get(at);
+        let symbol = if is_word(word, "MOD") {
+            Token::Mod
+        } else if is_word(word, "DIV") {
+            Token::StringConcat
+        } else {
+            continue;
+        };
+        let follows_operand =
+            at.checked_sub(1).and_then(|at| tokens.get(at)).is_some_and(ends_operand);
+        if let (true, Some(token)) = (follows_operand, tokens.get_mut(at)) {
+            token.token = symbol;
+        }
+    }
+}
+
+/// Can an operand end here? A word can unless it is reserved: after SELECT, `MOD(` is a call.
+fn ends_operand(token: &TokenWithSpan) -> bool {
+    match &token.token {
+        Token::Word(word) => {
+            word.quote_style.is_some()
+                || matches!(
+                    word.keyword,
+                    Keyword::NULL
+                        | Keyword::TRUE
+                        | Keyword::FALSE
+                        | Keyword::END
+                        | Keyword::DEFAULT
+                )
+                || !crate::names::is_reserved(&word.value)
+                || crate::functions::NILADIC
+                    .iter()
+                    .any(|name| name.eq_ignore_ascii_case(&word.value))
+        }
+        Token::RParen
+        | Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::NationalStringLiteral(_)
+        | Token::HexStringLiteral(_)
+        | Token::SingleQuotedByteStringLiteral(_) => true,
+        _ => false,
+    }
 }
 
 /// DROP TABLES is DROP TABLE.

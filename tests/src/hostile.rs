@@ -231,7 +231,11 @@ impl Decide {
             Self::Deny => vec![I32Const(DENY)],
             Self::AllowNothing => vec![I32Const(ALLOW_NOTHING)],
             Self::PointOutside => vec![I32Const(-64)],
-            Self::LoopForever => vec![Loop(BlockType::Empty), Br(0), End, Unreachable],
+            // A long body: a turn of an empty loop costs two units of fuel and as much time as this.
+            Self::LoopForever => std::iter::once(Loop(BlockType::Empty))
+                .chain((0..500).flat_map(|_| [I32Const(0), Drop]))
+                .chain([Br(0), End, Unreachable])
+                .collect(),
             Self::Trap => vec![Unreachable],
             Self::TakeMemory => vec![
                 Loop(BlockType::Empty),

@@ -308,6 +308,11 @@ async fn doctor_names_the_next_command_until_there_is_none() {
     assert!(command.starts_with("`tollgate target grants --catalog plugin_preview`"), "{command}");
     installation.server.execute(&[&format!("REVOKE FILE ON *.* FROM '{TARGET_USER}'@'%'")]).await;
 
+    for expected in ["created", "was there already"] {
+        let run = installation.tollgate(&["init", "control"]);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr);
+        assert!(run.stdout.contains(expected), "{}", run.stdout);
+    }
     let created = installation.tollgate(&["init", "target"]);
     assert!(created.stdout.contains("created"), "{}", created.stdout);
     let repeated = installation.tollgate(&["init", "target"]);

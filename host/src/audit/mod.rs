@@ -15,12 +15,9 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::Digest;
 use crate::ids::Catalog;
-use crate::policy::{Decision, DecisionRequest, NoDecision, Policy};
+use crate::policy::{Decision, DecisionRequest, NoDecision, PROTECTED_TABLES, Policy};
 
 pub use sources::{CollectError, collect};
-
-/// The host's own table in every target catalog: no payload may name it.
-pub const PROTECTED_TABLES: &[&str] = &["factory_plugin_target_receipt"];
 
 /// Bytes of a payload that are read, at most. Policies deny far smaller ones; this keeps a video
 /// that is called `.sql` out of memory.

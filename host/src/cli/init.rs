@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use tollgate::config::SqlTargetConfig;
+use tollgate::control::{self, Control, ControlBootstrapError, ControlError};
 use tollgate::ledger::{BootstrapError, Ledger, SCHEMA_VERSION, bootstrap};
 use tollgate::target::{SessionContract, Target, TargetConnection, TargetError};
 
@@ -17,8 +18,24 @@ pub(super) struct Init {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Control(InitControl),
     Target(InitTarget),
 }
+
+/// Create the outbox in the control catalog and verify it
+///
+/// Applies `sql/factory_plugin_control_outbox.sql` with the control account. Safe to repeat: an
+/// outbox that is there is verified and left as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate init control
+
+Exit codes:
+  0  the outbox is there and has its shape
+  1  the control catalog is not reached, or its outbox has another shape
+  2  usage or configuration")]
+struct InitControl {}
 
 /// Create the receipt ledger in the target's catalog and verify it
 ///
@@ -39,9 +56,33 @@ struct InitTarget {}
 impl Run for Init {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self.command {
+            Command::Control(control) => control.run(global),
             Command::Target(target) => target.run(global),
         }
     }
+}
+
+impl Run for InitControl {
+    fn run(self, global: &Global) -> Result<Exit, Failure> {
+        let config = configuration::read(global)?;
+        let target = configuration::sql_target(&config)?;
+        let what = match configuration::block_on(prepare_control(target))?? {
+            Prepared::Created => "created",
+            Prepared::WasThere => "was there already and has its shape",
+        };
+        output::print(&format!(
+            "the control outbox {what} (schema version 1)\nnext: `tollgate init target`\n"
+        ))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Creates and verifies the outbox.
+pub(super) async fn prepare_control(config: &SqlTargetConfig) -> Result<Prepared, Failure> {
+    let mut connection = Control::new(&config.control).open().await?;
+    let prepared = control::bootstrap(&mut connection).await;
+    connection.close().await;
+    Ok(if prepared? { Prepared::Created } else { Prepared::WasThere })
 }
 
 impl Run for InitTarget {
@@ -87,6 +128,20 @@ async fn prepare_on(connection: &mut TargetConnection) -> Result<Prepared, Boots
 
 impl From<BootstrapError> for Failure {
     fn from(error: BootstrapError) -> Self {
+        let help = error.help();
+        Self::new(Exit::NOT_READY, error).with_help(help)
+    }
+}
+
+impl From<ControlBootstrapError> for Failure {
+    fn from(error: ControlBootstrapError) -> Self {
+        let help = error.help();
+        Self::new(Exit::NOT_READY, error).with_help(help)
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
         let help = error.help();
         Self::new(Exit::NOT_READY, error).with_help(help)
     }

@@ -3,16 +3,21 @@
 //! It never sees the target. The isolation check opens its own connection from the same
 //! configuration.
 
+mod bootstrap;
+
 use std::fmt;
 use std::sync::Arc;
 
 use mysql_async::Conn;
 
+use crate::blame::Blame;
 use crate::config::ControlConfig;
 use crate::session::{
-    self, Blame, IDENTITY_VARIABLES, Pin, PinMismatch, ServerFailure, ServerIdentity, SessionSpec,
+    self, IDENTITY_VARIABLES, Pin, PinMismatch, ServerFailure, ServerIdentity, SessionSpec,
     Variables,
 };
+
+pub use bootstrap::{CONTROL_SCRIPT, ControlBootstrapError, bootstrap};
 
 /// The control catalog. Cheap to clone; holds no connection.
 #[derive(Clone)]

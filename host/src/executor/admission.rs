@@ -10,10 +10,9 @@ use crate::ids::Catalog;
 use crate::plan::{
     ContributionCatalog, Needs, Payload, Refusal, RefusalCode, Resolution, Step, resolve,
 };
-use crate::policy::{Decision, DecisionRequest, Diagnostic, NoDecision, Outcome, Policy};
-
-/// Tables of the target that belong to the host: no payload may name them.
-pub(super) const PROTECTED_TABLES: &[&str] = &["factory_plugin_target_receipt"];
+use crate::policy::{
+    Decision, DecisionRequest, Diagnostic, NoDecision, Outcome, PROTECTED_TABLES, Policy,
+};
 
 /// What a policy found in a payload.
 ///

@@ -3,7 +3,7 @@
 //! The one table from error numbers to "try again" or "not without a person". Numbers are those of
 //! the MySQL Server Error Reference and MariaDB's error codes; where both differ the row says so.
 
-use super::blame::Blame;
+use crate::blame::Blame;
 use crate::ledger::without_literals;
 
 /// A statement that the server refused or gave up.

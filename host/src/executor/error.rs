@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::admission::Findings;
-use super::blame::Blame;
 use super::classify::ServerError;
+use crate::blame::Blame;
 use crate::ids::StepKey;
 use crate::ledger::{ClaimError, IdentityField, LedgerFault};
 use crate::plan::{CatalogError, Refusal, RefusalCode};
@@ -178,17 +178,17 @@ impl ExecutionError {
             Self::Refused { refusals, .. } => refusal_blame(refusals),
             Self::Catalog(CatalogError::Unavailable(_)) => Blame::Operator,
             Self::Catalog(CatalogError::Broken(_)) => Blame::Plugin,
-            Self::NoDecision(error) => error.blame().into(),
+            Self::NoDecision(error) => error.blame(),
             Self::PacketTooLarge { .. } | Self::NeedsAttention { .. } | Self::PinRefused => {
                 Blame::Operator
             }
             Self::TextNotCarried { .. } => Blame::Bug,
-            Self::Target(error) => error.blame().into(),
-            Self::Session(fault) => fault.blame().into(),
-            Self::Claim(error) => error.blame().into(),
+            Self::Target(error) => error.blame(),
+            Self::Session(fault) => fault.blame(),
+            Self::Claim(error) => error.blame(),
             Self::IdentityMismatch(_) | Self::Superseded { .. } => Blame::Caller,
             Self::Statement { source, .. } => source.blame(),
-            Self::Commit(fault) => fault.blame().into(),
+            Self::Commit(fault) => fault.blame(),
             Self::LeaseOver { .. }
             | Self::StatementBudget { .. }
             | Self::ConnectionLost { .. }

@@ -9,7 +9,6 @@
 //! whose [`Outcome`] asks for it.
 
 mod admission;
-mod blame;
 mod classify;
 mod dry_run;
 mod error;
@@ -19,7 +18,6 @@ mod sql_jdbc;
 mod status;
 
 pub use admission::Findings;
-pub use blame::Blame;
 pub use classify::{Refusal as ServerRefusal, ServerError};
 pub use dry_run::{DryRunReport, DryRunV1};
 pub use error::ExecutionError;

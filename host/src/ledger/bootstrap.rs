@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::fault::{Blame, LedgerFault};
+use super::fault::LedgerFault;
 use super::shape::{self, ShapeError};
 use super::sql;
+use crate::blame::Blame;
 use crate::target::TargetConnection;
 
 /// The script that creates the ledger: `sql/factory_plugin_sql_target.sql`, as shipped.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::counterpart::{busy_opposite, opposite};
-use super::fault::{Blame, LedgerFault};
+use super::fault::LedgerFault;
 use super::lease::Lease;
 use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX};
 use super::request::{Busy, BusyReason, Claim, ClaimRequest};
@@ -13,6 +13,7 @@ use super::state::{Answer, Event, State, Transition, Whose, Write, transition};
 use super::takeover::{self, Remains};
 use super::view::{TAKEN, View};
 use super::{Ledger, sql, writes};
+use crate::blame::Blame;
 use crate::clock::{Clock, MonotonicClock};
 use crate::ids::{Direction, ExternalReceipt};
 use crate::target::TargetConnection;

@@ -1,10 +1,11 @@
 //! Ending a run: complete with the payload's transaction, or record its failure.
 
-use super::fault::{Blame, LedgerFault};
+use super::fault::LedgerFault;
 use super::inspection::own_row;
 use super::lease::Lease;
 use super::state::{Answer, Event, transition};
 use super::{Ledger, sql, writes};
+use crate::blame::Blame;
 use crate::ids::ExternalReceipt;
 use crate::target::TargetConnection;
 

@@ -3,20 +3,8 @@
 use std::time::Duration;
 
 use super::redact::without_literals;
+use crate::blame::Blame;
 use crate::target::ServerFailure;
-
-/// Who can do something about an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Blame {
-    /// The people who run the target: configuration, grants, the ledger's table.
-    Operator,
-    /// The control side: it sent a request that contradicts an earlier one.
-    Caller,
-    /// The server or the way to it.
-    Server,
-    /// Tollgate itself.
-    Bug,
-}
 
 /// A ledger statement without a usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,13 +1,14 @@
 //! Finding out what took effect after an answer was lost.
 
 use super::Ledger;
-use super::fault::{Blame, LedgerFault};
+use super::fault::LedgerFault;
 use super::lease::Lease;
 use super::row::{LedgerRow, selection};
 use super::sql::{self, TABLE, UNIQUE_KEY, literal};
 use super::state::{Answer, Event, Previous, State, transition};
 use super::takeover::{self, Remains};
 use super::view::own_state;
+use crate::blame::Blame;
 use crate::ids::ExternalReceipt;
 use crate::target::TargetConnection;
 

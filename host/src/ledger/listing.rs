@@ -1,6 +1,6 @@
 //! Reading receipts, and ending a lease at an operator's word.
 
-use super::fault::{Blame, LedgerFault};
+use super::fault::LedgerFault;
 use super::receipt::{Receipt, Standing};
 use super::row::{LedgerRow, selection};
 use super::sql::{self, TABLE, literal};
@@ -8,6 +8,7 @@ use super::state::{
     Answer, Event, Executions, LeaseTime, Previous, State, Transition, Whose, transition,
 };
 use super::{Ledger, writes};
+use crate::blame::Blame;
 use crate::ids::{Direction, EnvironmentCode, PluginCode, StepKey};
 use crate::target::TargetConnection;
 

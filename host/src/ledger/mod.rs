@@ -34,7 +34,7 @@ use std::time::Duration;
 pub use bootstrap::{BootstrapError, TARGET_SCRIPT, bootstrap};
 pub use claim::{ClaimError, PendingClaim};
 pub use completion::{CompleteError, FailError, Failure};
-pub use fault::{Blame, LedgerFault};
+pub use fault::LedgerFault;
 pub use inspection::{InspectError, Inspection};
 pub use lease::Lease;
 pub use listing::{Filter, ListError, PAGE_SIZE_MAX, Page, ReadError, ReleaseError};

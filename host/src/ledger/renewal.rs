@@ -1,10 +1,11 @@
 //! Keeping a lease, and knowing that one still has it.
 
-use super::fault::{Blame, LedgerFault};
+use super::fault::LedgerFault;
 use super::inspection::own_row;
 use super::lease::Lease;
 use super::state::{Answer, Event, transition};
 use super::{Ledger, sql, writes};
+use crate::blame::Blame;
 use crate::target::TargetConnection;
 
 /// The lease was not prolonged.

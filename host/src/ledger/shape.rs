@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::fault::{Blame, LedgerFault};
+use super::fault::LedgerFault;
 use super::sql::{self, Columns, TABLE, UNIQUE_KEY};
+use crate::blame::Blame;
 use crate::target::TargetConnection;
 
 /// The schema version that this code writes.

@@ -2,7 +2,7 @@
 //!
 //! A *release* carries contributions, each with exact payload bytes. A *plan* is immutable: it
 //! recorded which contributions are to be applied and what they were when it was published. A
-//! *step* is one of them in one direction; before it runs, [`resolve`] looks at the installed
+//! *step* is one of them in one direction; before it runs, [`resolve()`] looks at the installed
 //! release again and says everything that no longer agrees.
 //!
 //! Plans come in three wire versions. [`Plan::parse`] reads them into one model, and nothing after

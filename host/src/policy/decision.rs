@@ -3,6 +3,8 @@
 //! [`Admitted`] has no constructor outside this module: a statement list that says "admitted" has
 //! been through a policy component whose digest was pinned.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::digest::Digest;
@@ -77,7 +79,10 @@ pub struct TableAccess {
 }
 
 /// A statement as it may run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// `Debug` leaves its text out: literals of a payload may be secrets, and what is printed for
+/// debugging ends up in logs.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Statement {
     /// Position in the payload, from 0.
     pub index: u32,
@@ -89,6 +94,17 @@ pub struct Statement {
     pub tables: Vec<TableAccess>,
     /// Where the author's text of it stands in the payload.
     pub span: Span,
+}
+
+impl fmt::Debug for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Statement")
+            .field("index", &self.index)
+            .field("operation", &self.operation)
+            .field("tables", &self.tables)
+            .field("span", &self.span)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How much a diagnostic weighs.

@@ -2,17 +2,9 @@
 
 use std::time::Duration;
 
+use crate::blame::Blame;
 use crate::digest::Digest;
 use crate::ids::ExecutorCode;
-
-/// Who can put it right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
-    /// Whoever runs Tollgate: configuration, files, the machine.
-    Operator,
-    /// Whoever wrote or published the policy.
-    Policy,
-}
 
 /// The component runtime could not be set up.
 #[derive(Debug, thiserror::Error)]

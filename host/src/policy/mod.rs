@@ -48,12 +48,14 @@ pub use decision::{
 };
 pub use description::{Description, PayloadLimits, Session};
 pub use engine::Allocation;
-pub use error::{Blame, LoadError, NoDecision, RuntimeError};
+pub use error::{LoadError, NoDecision, RuntimeError};
 pub use limits::{
     GUEST_FUEL_MAX, GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX,
     GUEST_STACK_BYTES_MAX, GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX,
 };
 pub use pins::{Pins, PinsError, PolicyPin};
 pub use position::{LineIndex, Position, PositionSpan};
-pub use runtime::{CacheUse, DecisionRequest, Policy, PolicyRuntime, RuntimeOptions};
+pub use runtime::{
+    CacheUse, DecisionRequest, PROTECTED_TABLES, Policy, PolicyRuntime, RuntimeOptions,
+};
 pub use store::{PINS_FILE, PolicyStore, StoreError, read_component};

@@ -27,6 +27,10 @@ use super::slots::Slots;
 use super::watchdog::Watchdog;
 use super::wire::{self, Subject};
 
+/// The host's own tables in every target catalog: no payload may name them. They are part of the
+/// decision digest, so a check and an execution have to ask with the same ones.
+pub const PROTECTED_TABLES: &[&str] = &["factory_plugin_target_receipt"];
+
 /// What may differ between two machines without changing an answer.
 #[derive(Debug, Clone)]
 pub struct RuntimeOptions {

@@ -4,18 +4,7 @@ use std::io;
 
 use mysql_async::{DriverError, Error, IoError};
 
-/// Who can do something about an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Blame {
-    /// The people who run Tollgate: configuration, accounts, grants.
-    Operator,
-    /// The server, or the way to it.
-    Server,
-    /// Whoever wrote or published the policy.
-    Policy,
-    /// Tollgate itself.
-    Bug,
-}
+use crate::blame::Blame;
 
 /// Why TLS did not come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

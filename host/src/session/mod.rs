@@ -10,7 +10,7 @@ mod open;
 mod pin;
 mod variables;
 
-pub use failure::{Blame, ServerFailure, TlsProblem};
+pub use failure::{ServerFailure, TlsProblem};
 pub(crate) use identity::IDENTITY_VARIABLES;
 pub use identity::{Flavour, ServerIdentity, ServerVersion};
 pub(crate) use open::{SessionSpec, close, open};

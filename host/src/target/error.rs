@@ -4,8 +4,9 @@ use std::fmt;
 
 use super::contract::ContractProblem;
 use super::grants::GrantFinding;
+use crate::blame::Blame;
 use crate::ids::Catalog;
-use crate::session::{Blame, Flavour, PinMismatch, ServerFailure, ServerVersion};
+use crate::session::{Flavour, PinMismatch, ServerFailure, ServerVersion};
 
 /// Which of the two catalogs answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -18,7 +18,7 @@ mod server_checks;
 mod tokens;
 
 pub use crate::session::{
-    Blame, Flavour, PinMismatch, ServerFailure, ServerIdentity, ServerVersion, TlsProblem,
+    Flavour, PinMismatch, ServerFailure, ServerIdentity, ServerVersion, TlsProblem,
 };
 pub use connection::{TargetConnection, TargetWarning};
 pub use contract::{ContractProblem, SessionContract};

@@ -67,7 +67,8 @@ const fn binary(op: &BinaryOperator) -> Option<Binary> {
         BinaryOperator::Minus => Binary::Subtract,
         BinaryOperator::Multiply => Binary::Multiply,
         BinaryOperator::Divide => Binary::Divide,
-        BinaryOperator::MyIntegerDivide => Binary::IntegerDivide,
+        // See parse: what DIV travels as.
+        BinaryOperator::StringConcat => Binary::IntegerDivide,
         BinaryOperator::Modulo => Binary::Modulo,
         BinaryOperator::BitwiseXor => Binary::BitXor,
         _ => return None,

@@ -5,6 +5,7 @@
 //! types. Everything else (statements, clauses, table definitions) is sqlparser's. Where its AST has
 //! no place for something MySQL has, an AST form that no text can produce here carries it:
 //!
+//! - `a DIV b` is `a || b`; `rewrite` makes it of tokens, and the lexer never emits `||`.
 //! - `BINARY x` is `Cast { kind: DoubleColon }`; the lexer never emits `::`.
 //! - `CHAR(… USING cs)` is `Convert { target_before_value: true }`, a form of another dialect.
 //! - `INTERVAL(n, …)` is a function called [`INTERVAL_INDEX`], which no name can spell.
@@ -13,7 +14,7 @@
 mod prefix;
 mod types;
 
-use sqlparser::ast::{BinaryOperator, ColumnOption, DataType, Expr, Statement};
+use sqlparser::ast::{ColumnOption, DataType, Expr, Statement};
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -153,8 +154,6 @@ impl Dialect for Gate {
                     }
                     _ => 0,
                 },
-                Keyword::DIV => power::PRODUCT,
-                _ if word.value.eq_ignore_ascii_case("MOD") => power::PRODUCT,
                 _ => 0,
             },
             Token::Eq
@@ -168,7 +167,7 @@ impl Dialect for Gate {
             Token::Ampersand => power::BIT_AND,
             Token::ShiftLeft | Token::ShiftRight => power::SHIFT,
             Token::Plus | Token::Minus => power::SUM,
-            Token::Mul | Token::Div | Token::Mod => power::PRODUCT,
+            Token::Mul | Token::Div | Token::Mod | Token::StringConcat => power::PRODUCT,
             Token::Caret => power::BIT_XOR,
             _ => 0,
         };
@@ -190,29 +189,6 @@ impl Dialect for Gate {
             Precedence::Caret => power::BIT_XOR,
             other => self.0.prec_value(other),
         }
-    }
-
-    /// The two operators that are words and that sqlparser has no infix rule for.
-    fn parse_infix(
-        &self,
-        parser: &mut Parser<'_>,
-        left: &Expr,
-        _precedence: u8,
-    ) -> Option<Result<Expr, ParserError>> {
-        let Token::Word(word) = &parser.peek_token_ref().token else {
-            return None;
-        };
-        let op = match word.keyword {
-            Keyword::DIV => BinaryOperator::MyIntegerDivide,
-            _ if word.value.eq_ignore_ascii_case("MOD") => BinaryOperator::Modulo,
-            _ => return None,
-        };
-        parser.advance_token();
-        Some(parser.parse_subexpr(power::PRODUCT).map(|right| Expr::BinaryOp {
-            left: Box::new(left.clone()),
-            op,
-            right: Box::new(right),
-        }))
     }
 
     // What follows is MySqlDialect's answer to questions the statement parser asks.

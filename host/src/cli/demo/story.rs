@@ -98,7 +98,12 @@ async fn preparation(setting: &Setting, config: &SqlTargetConfig) -> Result<(), 
     for line in grants.filter(|line| !line.is_empty()) {
         let _ = writeln!(text, "   {line}");
     }
-    text.push_str("\n   $ tollgate init target\n");
+    text.push_str("\n   $ tollgate init control\n");
+    match init::prepare_control(config).await? {
+        Prepared::Created => text.push_str("   the control outbox is created and verified\n"),
+        Prepared::WasThere => return Err(unexpected("a new catalog had an outbox already")),
+    }
+    text.push_str("   $ tollgate init target\n");
     match init::prepare(config).await? {
         Prepared::Created => text.push_str("   the receipt ledger is created and verified\n"),
         Prepared::WasThere => return Err(unexpected("a new catalog had a ledger already")),

@@ -1,4 +1,6 @@
 //! Who can do something about an error.
+//!
+//! Every error of an operation says whom it concerns, so that a message reaches the right person.
 
 use std::fmt;
 
@@ -36,36 +38,5 @@ impl Blame {
 impl fmt::Display for Blame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl From<crate::policy::Blame> for Blame {
-    fn from(blame: crate::policy::Blame) -> Self {
-        match blame {
-            crate::policy::Blame::Operator => Self::Operator,
-            crate::policy::Blame::Policy => Self::Policy,
-        }
-    }
-}
-
-impl From<crate::ledger::Blame> for Blame {
-    fn from(blame: crate::ledger::Blame) -> Self {
-        match blame {
-            crate::ledger::Blame::Operator => Self::Operator,
-            crate::ledger::Blame::Caller => Self::Caller,
-            crate::ledger::Blame::Server => Self::Server,
-            crate::ledger::Blame::Bug => Self::Bug,
-        }
-    }
-}
-
-impl From<crate::target::Blame> for Blame {
-    fn from(blame: crate::target::Blame) -> Self {
-        match blame {
-            crate::target::Blame::Operator => Self::Operator,
-            crate::target::Blame::Policy => Self::Policy,
-            crate::target::Blame::Server => Self::Server,
-            crate::target::Blame::Bug => Self::Bug,
-        }
     }
 }

@@ -1,0 +1,64 @@
+-- The control outbox: one row for each step of a published plan, in the order it has to run.
+--
+-- Run it once, connected to the control catalog (never the target), with an account that may CREATE
+-- TABLE there:
+--
+--   mysql --host=HOST --user=ADMIN -p CONTROL_CATALOG < factory_plugin_control_outbox.sql
+--
+-- or let `tollgate init control` apply and verify it. It is safe to repeat: an outbox that exists is
+-- left as it is, rows and all. It runs on MySQL 5.6.4 and later and on MariaDB 10.6 and later.
+--
+-- For the operator:
+--   * Steps of one plan run strictly in the order of `position`; different plans run side by side.
+--   * The lease of a row is the worker's. It is independent of the receipt's lease on the target,
+--     which alone decides whether a payload may run.
+--   * Every time is UTC, taken from this server's clock.
+--   * No column ever holds a payload, a literal of one, an account name or a password.
+--
+-- The schema version stands in the table's comment.
+
+CREATE TABLE IF NOT EXISTS `factory_plugin_control_outbox` (
+  `id` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT
+    COMMENT 'order of enqueueing, lists are paged by it',
+  `plan_code` VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+    COMMENT 'the plan the step is of',
+  `plan_fingerprint` VARCHAR(71) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+    COMMENT 'the published plan, so that a plan enqueued again is recognised',
+  `position` INT UNSIGNED NOT NULL
+    COMMENT 'place of the step in its plan and direction, from 0',
+  `step_idempotency_key` VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+    COMMENT 'the step, as every delivery names it',
+  `direction` VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+    COMMENT 'FORWARD or COMPENSATE',
+  `executor_code` VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+    COMMENT 'who is to run it, such as sql-jdbc:v1',
+  `step` MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
+    COMMENT 'the step as JSON: identities and digests, no payload',
+  `status` VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+    COMMENT 'PENDING, CLAIMED, APPLIED, NEEDS_ATTENTION or SUPERSEDED',
+  `attempt_count` INT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'how often the step was delivered',
+  `not_before` DATETIME(6) NOT NULL
+    COMMENT 'the step is not delivered earlier, UTC',
+  `lease_token` VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL
+    COMMENT 'which worker may write this row while it is CLAIMED',
+  `lease_deadline` DATETIME(6) NULL DEFAULT NULL
+    COMMENT 'a CLAIMED row may be claimed again after it, UTC',
+  `external_receipt` VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL
+    COMMENT 'what the executor handed back, once APPLIED',
+  `last_error_code` VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL
+    COMMENT 'code of the last failure',
+  `last_error` VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL DEFAULT NULL
+    COMMENT 'the last failure, bounded, without any literal',
+  `created_at` DATETIME(6) NOT NULL
+    COMMENT 'enqueued, UTC',
+  `updated_at` DATETIME(6) NOT NULL
+    COMMENT 'last write, UTC',
+  `completed_at` DATETIME(6) NULL DEFAULT NULL
+    COMMENT 'when it reached its end, UTC',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `uk_factory_plugin_control_outbox_key` (`step_idempotency_key`),
+  UNIQUE KEY `uk_factory_plugin_control_outbox_place` (`plan_code`, `direction`, `position`),
+  KEY `ix_factory_plugin_control_outbox_due` (`status`, `not_before`, `id`)
+) ENGINE=InnoDB DEFAULT CHARACTER SET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='tollgate control outbox, schema version 1';
