@@ -149,7 +149,7 @@ impl ExecutorCode {
 }
 
 /// The server's own catalogs, in any case: `lower_case_table_names` may fold them.
-fn is_system_catalog(text: &str) -> bool {
+pub(crate) fn is_system_catalog(text: &str) -> bool {
     ["mysql", "information_schema", "performance_schema", "sys"]
         .iter()
         .any(|system| text.eq_ignore_ascii_case(system))

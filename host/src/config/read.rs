@@ -5,7 +5,7 @@ use super::keys::{self, KEYS};
 use super::model::{Config, ControlConfig, GrantCheck, SqlTargetConfig, TargetBounds};
 use super::problem::{ConfigErrors, PartialConfig, ProblemCode};
 use super::reader::{Reader, cut};
-use crate::ids::{Catalog, EnvironmentCode, ExecutorCode};
+use crate::ids::{Catalog, EnvironmentCode, ExecutorCode, is_system_catalog};
 use crate::jdbc::JdbcUrl;
 
 /// The driver of the original deployment; the only one its configuration may still name.
@@ -86,6 +86,15 @@ impl Reader<'_> {
         );
         let connect_timeout = self.seconds(keys::CONTROL_CONNECT_TIMEOUT_SECONDS, 1..=60, 10)?;
         let endpoint = endpoint?;
+        // Isolation from one of the server's own catalogs would be isolation from nothing.
+        if is_system_catalog(endpoint.catalog()) {
+            self.refuse(
+                keys::CONTROL_JDBC_URL,
+                ProblemCode::Conflict,
+                format!("`{}` cannot be the control catalog", endpoint.catalog()),
+                "name the catalog the control side keeps its tables in".to_owned(),
+            );
+        }
         let connect_timeout = endpoint.connect_timeout().unwrap_or(connect_timeout);
         Some(ControlConfig { endpoint, credentials: credentials?, connect_timeout })
     }

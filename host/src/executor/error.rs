@@ -34,7 +34,8 @@ pub enum ExecutionError {
     NoDecision(#[source] NoDecision),
     /// No statement of the payload can be sent as one packet.
     #[error(
-        "statement {statement} needs a packet of {bytes} bytes and the server takes {bytes_max}"
+        "statement {} needs a packet of {bytes} bytes and the server takes {bytes_max}",
+        .statement + 1
     )]
     PacketTooLarge {
         /// The statement, from 0.
@@ -45,7 +46,7 @@ pub enum ExecutionError {
         bytes_max: u64,
     },
     /// The driver would send another text than the policy printed.
-    #[error("statement {statement} cannot be sent to the server unchanged")]
+    #[error("statement {} cannot be sent to the server unchanged", .statement + 1)]
     TextNotCarried {
         /// The statement, from 0.
         statement: u32,
@@ -78,7 +79,7 @@ pub enum ExecutionError {
         by: Option<StepKey>,
     },
     /// The server refused a statement.
-    #[error("statement {statement} failed")]
+    #[error("statement {} failed", .statement + 1)]
     Statement {
         /// The statement, from 0.
         statement: u32,
@@ -87,7 +88,7 @@ pub enum ExecutionError {
         source: ServerError,
     },
     /// A statement did not end within its budget and was stopped.
-    #[error("statement {statement} did not end within {} s and was stopped", budget.as_secs())]
+    #[error("statement {} did not end within {} s and was stopped", .statement + 1, budget.as_secs())]
     StatementBudget {
         /// The statement, from 0.
         statement: u32,
@@ -95,13 +96,13 @@ pub enum ExecutionError {
         budget: Duration,
     },
     /// The connection was lost while a statement ran; its session is gone from the server.
-    #[error("the connection was lost at statement {statement}")]
+    #[error("the connection was lost at statement {}", .statement + 1)]
     ConnectionLost {
         /// The statement, from 0.
         statement: u32,
     },
     /// The lease ended before a statement was sent.
-    #[error("the lease ended before statement {statement}")]
+    #[error("the lease ended before statement {}", .statement + 1)]
     LeaseOver {
         /// The statement, from 0.
         statement: u32,

@@ -46,7 +46,7 @@ pub enum Uncertainty {
     #[error("the receipt is gone from the ledger")]
     ReceiptLost,
     /// The session that ran the payload may still be running it.
-    #[error("the session that ran the payload may still be running statement {statement}")]
+    #[error("the session that ran the payload may still be running statement {}", .statement + 1)]
     StillRunning {
         /// The statement, from 0.
         statement: u32,

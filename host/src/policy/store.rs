@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fs;
 use std::io;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::ids::ExecutorCode;
@@ -171,11 +172,14 @@ impl PolicyStore {
 /// [`StoreError::Read`] or [`StoreError::Size`].
 pub fn read_component(path: &Path) -> Result<Cow<'static, [u8]>, StoreError> {
     let failed = |source| StoreError::Read { path: path.to_owned(), source };
-    let bytes = fs::metadata(path).map_err(failed)?.len();
-    if bytes > COMPONENT_BYTES_MAX {
-        return Err(StoreError::Size { path: path.to_owned(), bytes });
+    // Bounded while it is read: a device or a pipe has no length to ask for.
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    file.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > COMPONENT_BYTES_MAX {
+        return Err(StoreError::Size { path: path.to_owned(), bytes: bytes.len() as u64 });
     }
-    fs::read(path).map(Cow::Owned).map_err(failed)
+    Ok(Cow::Owned(bytes))
 }
 
 fn pins_error(path: &Path) -> impl Fn(PinsError) -> StoreError {

@@ -148,9 +148,10 @@ struct Place {
 
 impl Place {
     async fn read(conn: &mut Conn) -> Result<Self, TargetError> {
+        // Asked before the session is pinned: no LIKE, whose escape depends on `sql_mode`.
         let statement = r"SELECT CONNECTION_ID(), DATABASE(),
             (SELECT MIN(table_name) FROM information_schema.tables
-             WHERE table_schema = DATABASE() AND table_name LIKE 'factory\_plugin\_control\_%')";
+             WHERE table_schema = DATABASE() AND LEFT(table_name, 23) = 'factory_plugin_control_')";
         let row: Option<(u64, Option<String>, Option<String>)> = conn
             .query_first(statement)
             .await

@@ -43,7 +43,11 @@ pub(super) struct Check {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Catalog the payloads are meant for
-    #[arg(long, default_value = "plugin_preview")]
+    #[arg(
+        long,
+        env = "FACTORY_PLUGIN_SQL_TARGET_ALLOWED_CATALOG",
+        default_value = "plugin_preview"
+    )]
     catalog: Catalog,
     /// Executor code whose pinned policy decides
     #[arg(long, value_name = "CODE", default_value = "sql-jdbc:v1")]

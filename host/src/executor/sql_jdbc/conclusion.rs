@@ -51,17 +51,33 @@ impl SqlJdbcV1 {
             Err(FailError::RowLost) => indeterminate(Uncertainty::ReceiptLost),
             Err(FailError::Fault(fault)) => {
                 tracing::warn!(code = fault.code(), "a failure could not be recorded");
-                // It may have been recorded all the same, or can be on another connection.
                 drop(connection);
-                let unrecorded = Uncertainty::FailureUnrecorded(Box::new(error));
-                match self.inspected(lease).await {
-                    Some((_, Inspection::FailureRecorded)) => match unrecorded {
-                        Uncertainty::FailureUnrecorded(error) => Outcome::not_applied(*error),
-                        reason => indeterminate(reason),
-                    },
-                    _ => indeterminate(unrecorded),
+                self.fail_elsewhere(lease, error).await
+            }
+        }
+    }
+
+    /// Records a failure that could not be recorded where it happened: once, on a new connection,
+    /// unless it was recorded all the same.
+    async fn fail_elsewhere(&self, lease: &Lease, error: ExecutionError) -> Outcome {
+        match self.inspected(lease).await {
+            Some((
+                connection,
+                Inspection::Completed(receipt) | Inspection::CompletedByOther(receipt),
+            )) => {
+                connection.close().await;
+                Outcome::Applied(receipt)
+            }
+            Some((_, Inspection::FailureRecorded)) => Outcome::not_applied(error),
+            Some((mut connection, Inspection::NotCommitted)) => {
+                let recorded = self.ledger.fail(&mut connection, lease, &failure(&error)).await;
+                connection.close().await;
+                match recorded {
+                    Ok(()) => Outcome::not_applied(error),
+                    Err(_) => indeterminate(Uncertainty::FailureUnrecorded(Box::new(error))),
                 }
             }
+            _ => indeterminate(Uncertainty::FailureUnrecorded(Box::new(error))),
         }
     }
 

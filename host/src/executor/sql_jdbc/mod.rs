@@ -28,7 +28,7 @@ use crate::config::SqlTargetConfig;
 use crate::ids::{Catalog, Direction, EnvironmentCode, ExecutorCode, ExternalReceipt};
 use crate::ledger::{
     Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, Receipt,
-    ShapeError, Standing, StepIdentity,
+    ShapeError, ShapeProblem, Standing, StepIdentity,
 };
 use crate::plan::{ContributionCatalog, Needs, Refusal, RefusalCode, Step};
 use crate::policy::{Admitted, Policy, Session};
@@ -107,12 +107,19 @@ impl SqlJdbcV1 {
         connection.close().await;
         match shape {
             Ok(()) => Ok(warnings),
-            Err(ShapeError::Unfit(problems)) => Err(problems
-                .iter()
-                .map(|problem| {
-                    Missing::new(problem.code(), problem.to_string(), "run `tollgate init target`")
-                })
-                .collect()),
+            Err(ShapeError::Unfit(problems)) => {
+                let missing = |problem: &ShapeProblem| {
+                    // Only a ledger that is not there is made; another shape is for a person.
+                    let help = match problem {
+                        ShapeProblem::Missing => "run `tollgate init target`",
+                        _ => {
+                            "restore the definition in sql/factory_plugin_sql_target.sql with ALTER TABLE"
+                        }
+                    };
+                    Missing::new(problem.code(), problem.to_string(), help)
+                };
+                Err(problems.iter().map(missing).collect())
+            }
             Err(ShapeError::Fault(fault)) => {
                 Err(vec![Missing::new(fault.code(), fault.to_string(), fault.help())])
             }
