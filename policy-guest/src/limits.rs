@@ -71,7 +71,7 @@ impl Depth {
                 self.prefixes = 0;
             }
             Token::Word(word) if word.quote_style.is_none() => {
-                self.word(token, word.keyword, &word.value)
+                self.word(token, word.keyword, &word.value);
             }
             operator => match level(operator) {
                 Some(at) => self.operator(token, at),

@@ -61,7 +61,6 @@ struct Inspection {
 }
 
 /// What the host lets any policy use.
-#[expect(clippy::struct_field_names, reason = "each is a bound, and is called so in the output")]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "bounds are named `…_max`, in JSON too")]
