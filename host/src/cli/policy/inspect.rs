@@ -64,7 +64,6 @@ struct Inspection {
 #[expect(clippy::struct_field_names, reason = "each is a bound, and is called so in the output")]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_field_names, reason = "bounds are named `…_max`, in JSON too")]
 struct Sandbox {
     memory_bytes_max: usize,
     stack_bytes_max: usize,
