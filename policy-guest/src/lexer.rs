@@ -117,6 +117,7 @@ impl Lexer<'_> {
     fn next(&mut self) {
         let byte = self.peek(0);
         match byte {
+            0xef if self.at == 0 && self.source.starts_with('\u{feff}') => self.byte_order_mark(),
             b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
             b'#' => self.line_comment(1),
             b'-' if self.peek(1) == b'-' && self.starts_dash_comment() => self.line_comment(2),
@@ -132,6 +133,15 @@ impl Lexer<'_> {
             _ if is_word_byte(byte) => self.word(),
             _ => self.operator(byte),
         }
+    }
+
+    fn byte_order_mark(&mut self) {
+        self.at = '\u{feff}'.len_utf8();
+        let finding = Finding::new(&code::CHARACTER)
+            .message("byte order mark")
+            .help("save the file as UTF-8 without a byte order mark")
+            .replace(Self::span(0, self.at), "");
+        self.report(finding, 0, self.at);
     }
 
     /// `--` opens a comment only before white space or a control character.

@@ -13,7 +13,7 @@
 //! | `rewrite` | forms servers accept and sqlparser does not |
 //! | `parse` | sqlparser, with MySQL's grammar of expressions |
 //! | `statements`, `convert`, `names`, `functions` | the AST, converted into `model` |
-//! | `selective`, `reads` | questions asked of the model |
+//! | `selective`, `subject`, `reads` | questions asked of the model |
 //! | `normalise` | the text that runs, printed from the model |
 
 mod charset;
@@ -39,6 +39,7 @@ mod rewrite;
 mod selective;
 mod smuggled;
 mod statements;
+mod subject;
 
 pub use decide::decide;
 pub use decision::{

@@ -18,17 +18,18 @@ pub(crate) fn regexp_selects(pattern: &str) -> bool {
         let mut asks = false;
         while let Some(character) = characters.next() {
             let own = match character {
-                '.' | '^' | '$' | '*' | '+' | '?' | '{' | '}' | ']' | ',' => false,
-                '[' => {
-                    let negated = characters.peek() == Some(&'^');
-                    for inner in characters.by_ref() {
-                        if inner == ']' {
-                            break;
-                        }
-                    }
-                    !negated
+                '.' | '^' | '$' | '*' | '+' | '?' | '}' | ']' | ',' => false,
+                '{' => {
+                    let _ = characters.by_ref().find(|&inner| inner == '}');
+                    false
                 }
-                '\\' => characters.next().is_some_and(|escaped| !escaped.is_ascii_uppercase()),
+                '[' => {
+                    // `[^…]` asks for what is not there, and `[]` starts with its own end.
+                    let plain = !matches!(characters.peek(), Some('^' | ']'));
+                    characters.by_ref().any(|inner| inner == ']') && plain
+                }
+                // An escaped letter is a class or a place; an escaped mark is itself.
+                '\\' => characters.next().is_some_and(|escaped| escaped.is_ascii_punctuation()),
                 _ => true,
             };
             let optional = matches!(characters.peek(), Some('*' | '?' | '{'));
@@ -48,9 +49,10 @@ mod tests {
             assert!(!like_selects(pattern), "{pattern}");
         }
         assert!(like_selects("a%") && like_selects("\\_%"));
-        for pattern in
-            ["", ".", ".*", "^", "$", "^.*$", "a*", "a?", "x|.*", "a|", "[^x]", "(a)?", "\\S"]
-        {
+        for pattern in [
+            "", ".", ".*", "^", "$", "^.*$", "a*", "a?", "x|.*", "a|", "[^x]", "(a)?", "\\S",
+            "\\b", "\\w", "a{0}", "a{0,}", "[]a]*x?",
+        ] {
             assert!(!regexp_selects(pattern), "{pattern}");
         }
         for pattern in ["^a", "^a$", "b+", "a.*", "a|b", "[0-9]", "\\."] {

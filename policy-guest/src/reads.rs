@@ -3,7 +3,7 @@
 //! ON DUPLICATE KEY UPDATE may set a column to what the row brings, not to what the row holds:
 //! `n = n + 1` gives another result at every delivery.
 
-use crate::model::{Expr, Order};
+use crate::model::{Column, Expr, Order};
 
 /// Is a stored column read, or a table by a sub-query, anywhere in it?
 pub(crate) fn reads_column(expr: &Expr) -> bool {
@@ -13,6 +13,11 @@ pub(crate) fn reads_column(expr: &Expr) -> bool {
 /// Is a table read by a sub-query anywhere in it?
 pub(crate) fn reads_table(expr: &Expr) -> bool {
     holds(expr, &is_query)
+}
+
+/// Is such a column read anywhere in it, sub-queries not entered?
+pub(crate) fn mentions(expr: &Expr, such: &dyn Fn(&Column) -> bool) -> bool {
+    holds(expr, &|expr| matches!(expr, Expr::Column(column) if such(column)))
 }
 
 fn is_query(expr: &Expr) -> bool {

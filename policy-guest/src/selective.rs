@@ -5,9 +5,13 @@
 //! `NOT (id = 1 OR …)` is read as the conjunction it is.
 
 use crate::model::{
-    Arm, Binary, Column, Derived, Expr, Literal, Query, Source, TableRef, Test, Unary,
+    Arm, Binary, Column, Derived, Expr, JoinCondition, Literal, Query, SelectItem, Source,
+    TableRef, Test, Unary,
 };
+use crate::names::Name;
 use crate::pattern;
+use crate::reads;
+use crate::subject::{subject, subject_of_equality};
 
 /// Is there something selective in every alternative?
 pub(crate) fn is_selective(condition: &Expr) -> bool {
@@ -41,7 +45,7 @@ pub(crate) fn has_constant_comparison(condition: &Expr) -> bool {
 }
 
 fn is_constant(expr: &Expr) -> bool {
-    !crate::reads::reads_column(expr)
+    !reads::reads_column(expr)
 }
 
 /// `truth` is false under an odd number of NOTs.
@@ -59,32 +63,37 @@ fn selects(condition: &Expr, truth: bool) -> bool {
                 selects(first, truth) && rest.iter().all(|(_, expr)| selects(expr, truth))
             }
             (Some((operator, right)), _) if operator.compares() && rest.len() == 1 => {
-                differs(first, right) && !always_holds(first, *operator, right)
+                let equality = matches!(operator, Binary::Equal | Binary::NullSafeEqual);
+                differs(first, right, if equality { subject_of_equality } else { subject })
             }
             _ => false,
         },
         Expr::Is { expr, negated, test } => match test {
             Test::Null | Test::Unknown => matches!(**expr, Expr::Column(_)) && *negated != truth,
+            Test::True | Test::False if matches!(**expr, Expr::Column(_)) => true,
             Test::True => selects(expr, truth != *negated),
             Test::False => selects(expr, truth == *negated),
         },
         Expr::InList { expr, negated, items } => {
-            let differing = |item| differs(expr, item);
+            let differing = |item| differs(expr, item, subject_of_equality);
             if *negated == truth {
                 items.iter().any(differing)
             } else {
                 items.iter().all(differing)
             }
         }
-        Expr::InQuery { query, .. } => reads_table(query),
-        Expr::Quantified { expr, query, .. } => !columns(expr).is_empty() && reads_table(query),
-        Expr::Exists(query) => reads_table(query),
-        Expr::Between { expr, low, high, .. } => differs(expr, low) && differs(expr, high),
+        Expr::InQuery { expr, query, .. } | Expr::Quantified { expr, query, .. } => {
+            !subject(expr).is_empty() && selects_rows(query)
+        }
+        Expr::Exists(query) => reads_table(query) && (truth || has_condition(query)),
+        Expr::Between { expr, low, high, .. } => {
+            differs(expr, low, subject) && differs(expr, high, subject)
+        }
         Expr::Like { expr, pattern, .. } => {
-            !columns(expr).is_empty() && pattern_of(pattern).is_some_and(pattern::like_selects)
+            !subject(expr).is_empty() && pattern_of(pattern).is_some_and(pattern::like_selects)
         }
         Expr::Regexp { expr, pattern, .. } => {
-            !columns(expr).is_empty() && pattern_of(pattern).is_some_and(pattern::regexp_selects)
+            !subject(expr).is_empty() && pattern_of(pattern).is_some_and(pattern::regexp_selects)
         }
         _ => false,
     }
@@ -95,20 +104,21 @@ fn pattern_of(pattern: &Expr) -> Option<&str> {
     match pattern {
         Expr::Literal(Literal::String(text)) => Some(&text.value),
         Expr::Literal(Literal::National(text)) => Some(text),
-        Expr::Unary(Unary::Binary, expr) | Expr::Collate(expr, _) | Expr::Cast(expr, _) => {
-            pattern_of(expr)
-        }
+        Expr::Unary(Unary::Binary, expr) | Expr::Collate(expr, _) => pattern_of(expr),
         _ => None,
     }
 }
 
-/// Does one side read a column the other does not?
-fn differs(left: &Expr, right: &Expr) -> bool {
-    let (left, right) = (columns(left), columns(right));
-    let lacks = |those: &[&Column], these: &[&Column]| {
-        these.iter().any(|column| !those.iter().any(|other| same(column, other)))
+/// Is one side about a column that the other does not read?
+fn differs(left: &Expr, right: &Expr, of: for<'a> fn(&'a Expr) -> Vec<&'a Column>) -> bool {
+    let about = |side: &Expr, other: &Expr| {
+        let constant_query = matches!(other, Expr::Subquery(query) if !selects_rows(query));
+        !constant_query
+            && of(side)
+                .into_iter()
+                .any(|column| !reads::mentions(other, &|known| same(column, known)))
     };
-    lacks(&right, &left) || lacks(&left, &right)
+    about(left, right) || about(right, left)
 }
 
 /// May they be the same column? Without a qualifier a name may stand for any table's.
@@ -120,117 +130,90 @@ fn same(one: &Column, other: &Column) -> bool {
         }
 }
 
-/// The columns an expression's value depends on. Where a constant decides alone (`id * 0`,
-/// `IF(1, 1, id)`), there are none.
-fn columns(expr: &Expr) -> Vec<&Column> {
-    let mut found = Vec::new();
-    collect(expr, &mut found);
-    found
+/// Does every target of a multi-table DELETE stand in a comparison with something else? Without one
+/// a condition on another table deletes all of its rows.
+pub(crate) fn binds(target: &Name, from: &[TableRef], condition: &Expr) -> bool {
+    compares_with_another(target, condition)
+        || from.iter().flat_map(|table| &table.joins).any(|join| match &join.condition {
+            JoinCondition::On(expr) => compares_with_another(target, expr),
+            JoinCondition::Using(_) => true,
+            JoinCondition::None => false,
+        })
 }
 
-fn collect<'a>(expr: &'a Expr, found: &mut Vec<&'a Column>) {
-    match expr {
-        Expr::Column(column) => found.push(column),
-        Expr::Unary(_, expr)
-        | Expr::Cast(expr, _)
-        | Expr::ConvertUsing(expr, _)
-        | Expr::Collate(expr, _)
-        | Expr::Interval(expr, _)
-        | Expr::Extract(_, expr)
-        | Expr::Not(expr)
-        | Expr::Is { expr, .. } => collect(expr, found),
-        Expr::Chain(first, rest) => collect_chain(first, rest, found),
-        Expr::Row(items)
-        | Expr::CharUsing(items, _)
-        | Expr::IntervalIndex(items)
-        | Expr::UnitCall(_, _, items) => {
-            for item in items {
-                collect(item, found);
-            }
-        }
-        Expr::Call(function, items) => {
-            // The first argument decides IF, and COALESCE and IFNULL when it is a constant.
-            let decided = matches!(function.name, "IF" | "IFNULL" | "COALESCE")
-                && items.first().is_some_and(|first| columns(first).is_empty());
-            if !decided {
-                for item in items {
-                    collect(item, found);
-                }
-            }
-        }
-        Expr::Case { operand, branches, otherwise } => {
-            let tested = operand.as_deref().map(columns).unwrap_or_default();
-            let decided = tested.is_empty()
-                && branches.first().is_some_and(|branch| columns(&branch.when).is_empty());
-            if !decided {
-                found.extend(tested);
-                for branch in branches {
-                    collect(&branch.when, found);
-                    collect(&branch.then, found);
-                }
-                if let Some(otherwise) = otherwise {
-                    collect(otherwise, found);
-                }
-            }
-        }
-        Expr::Position(one, other) => {
-            collect(one, found);
-            collect(other, found);
-        }
-        Expr::Substring { expr, from, .. } => {
-            collect(expr, found);
-            collect(from, found);
-        }
-        Expr::Trim { expr, .. } => collect(expr, found),
-        Expr::Literal(_)
-        | Expr::Default
-        | Expr::DefaultOf(_)
-        | Expr::Inserted(_)
-        | Expr::InList { .. }
-        | Expr::InQuery { .. }
-        | Expr::Between { .. }
-        | Expr::Like { .. }
-        | Expr::Regexp { .. }
-        | Expr::Quantified { .. }
-        | Expr::Exists(_)
-        | Expr::Subquery(_)
-        | Expr::Aggregate(_) => {}
-    }
-}
-
-/// The operands of a chain, unless a zero among them decides alone.
-fn collect_chain<'a>(first: &'a Expr, rest: &'a [(Binary, Expr)], found: &mut Vec<&'a Column>) {
-    let annuls = rest.iter().any(|(operator, right)| {
-        matches!(operator, Binary::Multiply | Binary::BitAnd) && (is_zero(right) || is_zero(first))
-    });
-    if !annuls {
-        collect(first, found);
-        for (_, expr) in rest {
-            collect(expr, found);
-        }
-    }
-}
-
-fn is_zero(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(Literal::Number(digits))
-        if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')))
-}
-
-/// `LENGTH(name) >= 0` and its kin, whatever the column holds.
-fn always_holds(left: &Expr, operator: Binary, right: &Expr) -> bool {
-    let never_negative = |expr: &Expr| {
-        matches!(expr, Expr::Call(function, _) if matches!(function.name,
-            "LENGTH" | "CHAR_LENGTH" | "CHARACTER_LENGTH" | "OCTET_LENGTH" | "BIT_LENGTH" | "ABS"
-            | "BIT_COUNT" | "CRC32" | "SQRT" | "EXP" | "ISNULL"))
+fn compares_with_another(target: &Name, condition: &Expr) -> bool {
+    let of_target = |column: &Column| {
+        column.qualifier.as_ref().is_none_or(|name| name.as_str() == target.as_str())
     };
-    let negative = |expr: &Expr| matches!(expr, Expr::Unary(Unary::Minus, _));
-    match operator {
-        Binary::GreaterOrEqual => never_negative(left) && (is_zero(right) || negative(right)),
-        Binary::Greater | Binary::NotEqual => never_negative(left) && negative(right),
-        Binary::LessOrEqual => never_negative(right) && (is_zero(left) || negative(left)),
-        Binary::Less => never_negative(right) && negative(left),
+    match condition {
+        Expr::Not(expr) => compares_with_another(target, expr),
+        Expr::Chain(first, rest) => match rest.first() {
+            Some((Binary::And | Binary::Or | Binary::Xor, _)) => {
+                compares_with_another(target, first)
+                    || rest.iter().any(|(_, expr)| compares_with_another(target, expr))
+            }
+            Some((operator, right)) if operator.compares() => {
+                let sides = [subject_of_equality(first), subject_of_equality(right)];
+                sides.iter().flatten().any(|column| of_target(column))
+            }
+            _ => false,
+        },
+        Expr::Is { expr, .. }
+        | Expr::InList { expr, .. }
+        | Expr::InQuery { expr, .. }
+        | Expr::Quantified { expr, .. }
+        | Expr::Between { expr, .. }
+        | Expr::Like { expr, .. }
+        | Expr::Regexp { expr, .. } => subject(expr).into_iter().any(of_target),
+        Expr::Exists(_) => true,
         _ => false,
     }
+}
+
+/// Does the query give rows of a table, rather than of the row that is judged?
+fn selects_rows(query: &Query) -> bool {
+    reads_table(query)
+        && std::iter::once(&query.first).chain(query.unions.iter().map(|(_, arm)| arm)).all(|arm| {
+            match arm {
+                Arm::Select(select) => select.items.iter().all(|item| match item {
+                    SelectItem::Expr(expr, _) => {
+                        !reads::mentions(expr, &|column| is_outer(column, &select.from))
+                    }
+                    SelectItem::All | SelectItem::AllOf(..) => true,
+                }),
+                Arm::Query(query) => selects_rows(query),
+            }
+        })
+}
+
+/// Is the column qualified with something that is not among the tables read here?
+fn is_outer(column: &Column, from: &Source) -> bool {
+    let Some(qualifier) = &column.qualifier else {
+        return false;
+    };
+    let Source::Tables(tables) = from else {
+        return true;
+    };
+    !tables.iter().any(|table| names(table, qualifier))
+}
+
+fn names(table: &TableRef, qualifier: &Name) -> bool {
+    std::iter::once(&table.table).chain(table.joins.iter().map(|join| &join.table)).any(|derived| {
+        match derived {
+            Derived::Table { alias: Some(alias), .. } | Derived::Query { alias, .. } => {
+                alias == qualifier
+            }
+            Derived::Table { name, alias: None } => name.as_str() == qualifier.as_str(),
+            Derived::Joined(inner) => names(inner, qualifier),
+        }
+    })
+}
+
+/// Does the query ask something of its rows? That none of them exists is no condition otherwise.
+fn has_condition(query: &Query) -> bool {
+    matches!(&query.first, Arm::Select(select) if select.condition.as_ref().is_some_and(|condition| {
+        !has_constant_comparison(condition) && reads::mentions(condition, &|_| true)
+    }))
 }
 
 /// Does the query read a table at all?

@@ -30,8 +30,12 @@ fn continues(text: &str) -> bool {
     let text = text.trim_start_matches([';', ')', ',', ' ']);
     let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     let rest = text.get(word.len()..).unwrap_or_default();
+    // Prose joins quoted words with these; SQL compares something behind them.
+    let joins = ["AND", "AS", "FROM", "INTO", "OR", "SET", "XOR"].iter();
+    let prose = joins.into_iter().any(|known| known.eq_ignore_ascii_case(word));
     CONTINUATIONS.iter().any(|known| known.eq_ignore_ascii_case(word))
         && rest.starts_with([' ', '\t', '\n', '(', '=', '/'])
+        && (!prose || rest.contains(['=', '<', '>']))
 }
 
 #[cfg(test)]

@@ -114,7 +114,13 @@ impl Context<'_> {
                 let collation = self.collation(collation);
                 Some(Expr::Collate(Box::new(expr?), collation?))
             }
-            Ast::Interval(interval) => self.interval(interval),
+            // Its reach is the rest of the expression to servers; see `chain` for where it may stand.
+            Ast::Interval(interval) => {
+                let finding = Finding::new(&code::GROUPING)
+                    .message("INTERVAL stands behind `+` or `-`, or in DATE_ADD and DATE_SUB")
+                    .near(place(&interval.value));
+                self.refuse(finding)
+            }
             other => self.predicate(other),
         }
     }
@@ -300,7 +306,12 @@ impl Context<'_> {
                 self.findings.push(Finding::new(&code::GROUPING).near(span));
                 complete = false;
             }
-            let right = self.operand(right, level + 1);
+            let right = match right {
+                Ast::Interval(interval) if matches!(operator, Binary::Add | Binary::Subtract) => {
+                    self.interval(interval)
+                }
+                right => self.operand(right, level + 1),
+            };
             let (Some(right), Some(_)) = (right, converted.as_ref()) else {
                 complete = false;
                 continue;
@@ -448,7 +459,7 @@ impl Context<'_> {
         }))
     }
 
-    fn interval(&mut self, interval: Interval) -> Option<Expr> {
+    pub(crate) fn interval(&mut self, interval: Interval) -> Option<Expr> {
         let Interval {
             value,
             leading_field,

@@ -127,6 +127,15 @@ impl Context<'_> {
                 self.advise_clock(&arguments, function, span);
                 self.every(arguments.exprs, Self::expr).map(|args| Expr::Call(function, args))
             }
+            Kind::Pure
+                if matches!(function.name, "ADDDATE" | "DATE_ADD" | "DATE_SUB" | "SUBDATE") =>
+            {
+                let args = self.every(arguments.exprs, |context, expr| match expr {
+                    Ast::Interval(interval) => context.interval(interval),
+                    expr => context.expr(expr),
+                });
+                args.map(|args| Expr::Call(function, args))
+            }
             Kind::Pure => {
                 self.every(arguments.exprs, Self::expr).map(|args| Expr::Call(function, args))
             }

@@ -92,6 +92,9 @@ fn opens(parser: &Parser<'_>) -> bool {
 fn operand(parser: &mut Parser<'_>, word: Word, span: sqlparser::tokenizer::Span) -> Parsed {
     if word.quote_style.is_none() {
         let constant = |value| Ok(Expr::Value(ValueWithSpan { value, span }));
+        // With a space before the parenthesis these are names to the server (manual: "Function Name
+        // Parsing and Resolution").
+        let called = opens(parser) && parser.peek_token_ref().span.start == span.end;
         match word.keyword {
             Keyword::NULL => return constant(Value::Null),
             Keyword::TRUE => return constant(Value::Boolean(true)),
@@ -105,15 +108,15 @@ fn operand(parser: &mut Parser<'_>, word: Word, span: sqlparser::tokenizer::Span
             Keyword::BINARY => return binary(parser),
             Keyword::INTERVAL => return interval(parser),
             Keyword::MATCH if opens(parser) => return parser.parse_match_against(),
-            Keyword::CAST if opens(parser) => return parser.parse_cast_expr(CastKind::Cast),
+            Keyword::CAST if called => return parser.parse_cast_expr(CastKind::Cast),
             Keyword::CONVERT if opens(parser) => return convert(parser),
             Keyword::CHAR if opens(parser) => return char_function(parser, word, span),
-            Keyword::EXTRACT if opens(parser) => return extract(parser),
-            Keyword::POSITION if opens(parser) => return position(parser),
-            Keyword::SUBSTRING | Keyword::SUBSTR if opens(parser) => {
+            Keyword::EXTRACT if called => return extract(parser),
+            Keyword::POSITION if called => return position(parser),
+            Keyword::SUBSTRING | Keyword::SUBSTR if called => {
                 return substring(parser, word, span);
             }
-            Keyword::TRIM if opens(parser) => return trim(parser),
+            Keyword::TRIM if called => return trim(parser),
             _ => {}
         }
         if let Some(literal) = introduced(parser, &word, span)? {

@@ -7,7 +7,7 @@ use crate::convert::refuse_present;
 use crate::decision::{Access, Span, TableAccess};
 use crate::diagnostics::{Finding, code};
 use crate::lexer::span_of;
-use crate::model::{Delete, Derived, Expr, TableRef, Target};
+use crate::model::{Delete, Derived, Expr, JoinCondition, TableRef, Target};
 use crate::names::{Name, TableName, object_span};
 use crate::selective;
 
@@ -150,12 +150,20 @@ impl Context<'_> {
                     .near(span),
             );
         }
-        let targets = self.every(targets, |context, name| context.target(name, &from));
-        Some(Delete::Multi { targets: targets?, from, condition: condition? })
+        let constant = from.iter().flat_map(|table| &table.joins).any(|join| {
+            matches!(&join.condition, JoinCondition::On(expr)
+                if selective::has_constant_comparison(expr))
+        });
+        if constant {
+            return self.refuse_code(&code::CONSTANT_CONDITION, span);
+        }
+        let condition = condition?;
+        let targets = self.every(targets, |context, name| context.target(name, &from, &condition));
+        Some(Delete::Multi { targets: targets?, from, condition })
     }
 
     /// A target names a joined table, or the alias of one.
-    fn target(&mut self, name: ObjectName, from: &[TableRef]) -> Option<Target> {
+    fn target(&mut self, name: ObjectName, from: &[TableRef], condition: &Expr) -> Option<Target> {
         let span = object_span(&name);
         let mut parts = self.idents(name, span)?;
         let last = parts.pop()?;
@@ -175,6 +183,12 @@ impl Context<'_> {
                 .near(span);
             return self.refuse(finding);
         };
+        if !selective::binds(&name, from, condition) {
+            let finding = Finding::new(&code::DELETE_CONDITION)
+                .message(format!("nothing is compared with a column of `{}`", name.as_str()))
+                .near(span);
+            return self.refuse(finding);
+        }
         self.writes(&table);
         Some(if aliased { Target::Alias(name) } else { Target::Table(table) })
     }
