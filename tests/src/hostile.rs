@@ -21,8 +21,10 @@ pub enum Decide {
     AllowNothing,
     /// Points outside its memory for an answer.
     PointOutside,
-    /// Never ends.
+    /// Never ends, and uses its fuel up within a moment.
     LoopForever,
+    /// Never ends, and makes its fuel last for seconds.
+    LoopSlowly,
     /// Traps.
     Trap,
     /// Takes memory for as long as it gets some.
@@ -236,6 +238,7 @@ impl Decide {
                 .chain((0..500).flat_map(|_| [I32Const(0), Drop]))
                 .chain([Br(0), End, Unreachable])
                 .collect(),
+            Self::LoopSlowly => vec![Loop(BlockType::Empty), Br(0), End, Unreachable],
             Self::Trap => vec![Unreachable],
             Self::TakeMemory => vec![
                 Loop(BlockType::Empty),
