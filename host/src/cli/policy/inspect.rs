@@ -63,6 +63,7 @@ struct Inspection {
 /// What the host lets any policy use.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "bounds are named `…_max`, in JSON too")]
 struct Sandbox {
     memory_bytes_max: usize,
     stack_bytes_max: usize,
