@@ -24,9 +24,10 @@ pub(crate) fn regexp_selects(pattern: &str) -> bool {
                     false
                 }
                 '[' => {
-                    // `[^…]` asks for what is not there, and `[]` starts with its own end.
-                    let plain = !matches!(characters.peek(), Some('^' | ']'));
-                    characters.by_ref().any(|inner| inner == ']') && plain
+                    // `[^…]` asks for what is not there, and a first `]` is a member of the set.
+                    let negated = characters.next_if_eq(&'^').is_some();
+                    let _ = characters.next_if_eq(&']');
+                    characters.by_ref().any(|inner| inner == ']') && !negated
                 }
                 // An escaped letter is a class or a place; an escaped mark is itself.
                 '\\' => characters.next().is_some_and(|escaped| escaped.is_ascii_punctuation()),
