@@ -18,12 +18,13 @@ pub struct InvalidName {
 }
 
 impl InvalidName {
-    fn new(what: &'static str, rule: &'static str, text: &str) -> Self {
+    pub(crate) fn new(what: &'static str, rule: &'static str, text: &str) -> Self {
         // A name is short; what is longer is cut so that an error stays readable.
         Self { what, rule, text: text.chars().take(160).collect() }
     }
 }
 
+/// A name with a rule of its own: checked where it is made, compared byte for byte.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $accepts:expr) => {
         $(#[$doc])*
@@ -78,6 +79,7 @@ macro_rules! name {
         }
     };
 }
+pub(crate) use name;
 
 /// Length within `1..=max` and every byte accepted.
 fn bytes_within(text: &str, max: usize, accepts: fn(u8) -> bool) -> bool {

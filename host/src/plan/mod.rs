@@ -28,7 +28,7 @@ pub use contribution::{Contribution, DuplicateContribution, InstalledRelease, Pa
 pub use fingerprint::{content_hash, publication_fingerprint};
 pub use folder::{FolderCatalog, PAYLOAD_BYTES_MAX, read_release};
 pub use manifest::{CONTRIBUTION_COUNT_MAX, ProblemCode, ReleaseError, ReleaseProblem};
-pub use names::{ContributionKind, InvalidPlanName, PlanCode, TargetName};
+pub use names::{ContributionKind, PlanCode, TargetName};
 pub use publish::{PublishError, publish};
 pub use resolve::{Needs, Refusal, RefusalCode, Resolution, resolve};
 pub use step::{

@@ -5,66 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that does not follow the rule of the name it is meant to be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {what}: {rule}")]
-pub struct InvalidPlanName {
-    what: &'static str,
-    rule: &'static str,
-    text: String,
-}
+use crate::ids::{InvalidName, name};
 
-macro_rules! plan_name {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $accepts:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(into = "String", try_from = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            /// The name as it was given.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidPlanName;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let accepts: fn(&str) -> bool = $accepts;
-                if accepts(text) {
-                    return Ok(Self(text.to_owned()));
-                }
-                // A name is short; what is longer is cut so that an error stays readable.
-                let text = text.chars().take(160).collect();
-                Err(InvalidPlanName { what: $what, rule: $rule, text })
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidPlanName;
-
-            fn try_from(text: String) -> Result<Self, Self::Error> {
-                text.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-    };
-}
-
-plan_name!(
+name!(
     /// What a contribution is: `DATABASE_MIGRATION`, `PERMISSION`, `MENU` or another type.
     ContributionKind,
     "a contribution type",
@@ -74,7 +17,7 @@ plan_name!(
         && text.starts_with(|c: char| c.is_ascii_uppercase())
 );
 
-plan_name!(
+name!(
     /// What a contribution is applied to: `sql` or another target.
     TargetName,
     "a contribution target",
@@ -84,7 +27,7 @@ plan_name!(
         && text.starts_with(|c: char| c.is_ascii_lowercase())
 );
 
-plan_name!(
+name!(
     /// The code of a transition plan.
     PlanCode,
     "a plan code",
