@@ -9,6 +9,32 @@ pub fn function_names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|function| function.name)
 }
 
+/// How a function is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctionSignature {
+    /// Its name, in upper case.
+    pub name: &'static str,
+    /// The fewest arguments it takes.
+    pub arguments_min: u8,
+    /// The most arguments it takes; `None` for any number.
+    pub arguments_max: Option<u8>,
+    /// Is it about the rows of a group?
+    pub aggregates: bool,
+}
+
+/// Every function that may be called, in alphabetical order.
+pub fn functions() -> impl Iterator<Item = FunctionSignature> {
+    FUNCTIONS.iter().map(|function| {
+        let (least, most) = function.arity;
+        FunctionSignature {
+            name: function.name,
+            arguments_min: least,
+            arguments_max: (most != ANY).then_some(most),
+            aggregates: function.kind == Kind::Aggregate,
+        }
+    })
+}
+
 /// How many arguments a function takes, inclusive; `u8::MAX` for any number.
 type Arity = (u8, u8);
 

@@ -47,4 +47,4 @@ pub use decision::{
     TableAccess,
 };
 pub use describe::{Description, LIMITS, Limits, Session, describe};
-pub use functions::function_names;
+pub use functions::{FunctionSignature, function_names, functions};

@@ -9,6 +9,10 @@ use crate::lexer::{Literal, LiteralKind, span_of};
 
 /// What a handle of an index option starts with that is KEY_BLOCK_SIZE; no literal has such a handle.
 pub(crate) const KEY_BLOCK_SIZE: &str = "key-block-size ";
+/// The handle of an index option that makes the index a FULLTEXT one.
+pub(crate) const FULLTEXT: &str = "fulltext";
+/// The handle of an index option that makes the index a SPATIAL one.
+pub(crate) const SPATIAL: &str = "spatial";
 
 /// What rewriting found besides.
 #[derive(Default)]
@@ -33,6 +37,7 @@ pub(crate) fn rewrite(
         Kind::CreateTable => {
             names_in_quotes(tokens, literals);
             key_block_size(tokens);
+            special_indexes(tokens);
             rewritten.findings.extend(partitions(tokens));
         }
     }
@@ -195,6 +200,46 @@ fn key_block_size(tokens: &mut Vec<TokenWithSpan>) {
                 }
             }
         }
+        at += 1;
+    }
+}
+
+/// `FULLTEXT KEY k (a) COMMENT 'x'`: the parser reads no options of such an index, so it travels as a
+/// plain one whose first option says what it is.
+fn special_indexes(tokens: &mut Vec<TokenWithSpan>) {
+    let mut depth = 0_usize;
+    let mut starts_element = false;
+    let mut pending = None;
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let span = token.span;
+        let word = keyword(Some(token));
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let closes = token.token == Token::RParen && depth == 1;
+        let separates = matches!(token.token, Token::LParen | Token::Comma) && depth == 1;
+        match word {
+            Some(Keyword::FULLTEXT) if starts_element => pending = Some(FULLTEXT),
+            Some(Keyword::SPATIAL) if starts_element => pending = Some(SPATIAL),
+            _ => {}
+        }
+        if starts_element && pending.is_some() {
+            if matches!(keyword(tokens.get(at + 1)), Some(Keyword::KEY | Keyword::INDEX)) {
+                tokens.remove(at);
+            }
+            if let Some(token) = tokens.get_mut(at) {
+                token.token = Token::make_keyword("KEY");
+            }
+        } else if let (true, Some(kind)) = (closes, pending.take_if(|_| closes)) {
+            let option =
+                [Token::make_keyword("COMMENT"), Token::SingleQuotedString(kind.to_owned())];
+            let option = option.map(|token| TokenWithSpan { token, span });
+            tokens.splice(at + 1..at + 1, option);
+        }
+        starts_element = separates;
         at += 1;
     }
 }

@@ -7,6 +7,7 @@ pub mod chain;
 pub mod cli;
 pub mod corpus;
 pub mod fidelity;
+pub mod generate;
 pub mod hostile;
 pub mod ranks;
 pub mod server;

@@ -15,6 +15,8 @@ use crate::model::{Binary, Branch, Column, Expr, Literal, Quantifier, Test, Trim
 
 /// Binding levels of what is not an operator between two operands; see [`Binary::level`].
 mod level {
+    /// Below every operator.
+    pub(super) const NOTHING: u8 = 0;
     pub(super) const NOT: u8 = 4;
     pub(super) const COMPARISON: u8 = 5;
     pub(super) const PREDICATE: u8 = 6;
@@ -27,6 +29,8 @@ mod level {
 /// How tightly an unparenthesised expression holds together.
 fn binding(expr: &Ast) -> u8 {
     match expr {
+        // To servers what follows the `+` reaches as far as it can.
+        Ast::BinaryOp { left, .. } if matches!(**left, Ast::Interval(_)) => level::NOTHING,
         Ast::BinaryOp { op, .. } => binary(op).map_or(level::NOT, Binary::level),
         Ast::UnaryOp { op: UnaryOperator::Not, .. } => level::NOT,
         Ast::UnaryOp { .. } | Ast::Cast { kind: CastKind::DoubleColon, .. } => level::UNARY,
@@ -90,6 +94,11 @@ impl Context<'_> {
             Ast::TypedString(typed) => self.typed_string(typed),
             Ast::Identifier(ident) => self.bare_name(ident),
             Ast::CompoundIdentifier(parts) => self.column(parts).map(Expr::Column),
+            Ast::BinaryOp { left, op: BinaryOperator::Plus, right }
+                if matches!(*left, Ast::Interval(_)) && binding(&right) == level::OPERAND =>
+            {
+                self.interval_first(*left, *right)
+            }
             Ast::BinaryOp { .. } => self.chain(expr),
             Ast::UnaryOp { op, expr } => self.unary(op, *expr),
             Ast::Function(function) => self.function(function),
@@ -117,7 +126,7 @@ impl Context<'_> {
             // Its reach is the rest of the expression to servers; see `chain` for where it may stand.
             Ast::Interval(interval) => {
                 let finding = Finding::new(&code::GROUPING)
-                    .message("INTERVAL stands behind `+` or `-`, or in DATE_ADD and DATE_SUB")
+                    .message("INTERVAL stands behind `+` or `-`, or before `+` and one operand")
                     .near(place(&interval.value));
                 self.refuse(finding)
             }
@@ -334,6 +343,16 @@ impl Context<'_> {
             Some((_, tail)) => Expr::Chain(Box::new(head), tail),
             None => head,
         })
+    }
+
+    /// `INTERVAL 1 DAY + a` is `a + INTERVAL 1 DAY` (manual: "Temporal Intervals").
+    fn interval_first(&mut self, interval: Ast, right: Ast) -> Option<Expr> {
+        let right = self.boxed(right);
+        let interval = match interval {
+            Ast::Interval(interval) => self.interval(interval),
+            other => self.expr(other),
+        };
+        Some(Expr::Chain(right?, vec![(Binary::Add, interval?)]))
     }
 
     fn unary(&mut self, op: UnaryOperator, expr: Ast) -> Option<Expr> {

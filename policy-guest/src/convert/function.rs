@@ -53,6 +53,7 @@ impl Context<'_> {
             INTERVAL_INDEX => self.every(arguments.exprs, Self::expr).map(Expr::IntervalIndex),
             "VALUES" => self.inserted_value(arguments, span),
             "DEFAULT" => self.default_of(arguments, span),
+            "ROW" => self.row(arguments, span),
             name => match Function::named(name) {
                 Some(function) => self.listed(function, &ident, arguments),
                 None => {
@@ -232,6 +233,15 @@ impl Context<'_> {
             }
             _ => self.refuse_code(&code::FUNCTION_FORM, span),
         }
+    }
+
+    /// `ROW(a, b)` is `(a, b)` (manual: "Row Subqueries").
+    fn row(&mut self, arguments: Arguments, span: Option<Span>) -> Option<Expr> {
+        let Arguments { distinct, star, exprs, order, separator } = arguments;
+        if distinct || star || exprs.len() < 2 || !order.is_empty() || separator.is_some() {
+            return self.refuse_code(&code::FUNCTION_FORM, span);
+        }
+        self.every(exprs, Self::expr).map(Expr::Row)
     }
 
     fn default_of(&mut self, arguments: Arguments, span: Option<Span>) -> Option<Expr> {

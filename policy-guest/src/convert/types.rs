@@ -130,6 +130,13 @@ impl Context<'_> {
             "SIGNED" => Some(TypeAttribute::Signed),
             "ZEROFILL" => Some(TypeAttribute::Zerofill),
             "BINARY" => Some(TypeAttribute::Binary),
+            word @ ("ASCII" | "UNICODE") => {
+                let set = if word == "ASCII" { "latin1" } else { "ucs2" };
+                let finding = Finding::new(&code::CHARACTER_SET)
+                    .message(format!("`{word}` is an old word: write CHARACTER SET {set}"))
+                    .near(span_of(ident.span));
+                self.refuse(finding)
+            }
             other => {
                 let name = other.strip_prefix("CHARSET ").unwrap_or(other);
                 self.charset(name, span_of(ident.span)).map(TypeAttribute::Charset)

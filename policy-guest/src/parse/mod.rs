@@ -209,6 +209,10 @@ impl Dialect for Gate {
         true
     }
 
+    fn supports_create_table_like_parenthesized(&self) -> bool {
+        true
+    }
+
     fn supports_insert_set(&self) -> bool {
         true
     }

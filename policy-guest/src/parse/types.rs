@@ -58,10 +58,6 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<DataType, ParserError> {
 }
 
 fn phrase(parser: &mut Parser<'_>) -> Option<&'static str> {
-    let word_is = |parser: &Parser<'_>, ahead: usize, expected: &str| {
-        matches!(&parser.peek_nth_token_ref(ahead).token, Token::Word(word)
-            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected))
-    };
     let (words, name) = PHRASES.iter().find(|(words, _)| {
         words.iter().enumerate().all(|(ahead, word)| word_is(parser, ahead, word))
     })?;
@@ -69,6 +65,11 @@ fn phrase(parser: &mut Parser<'_>) -> Option<&'static str> {
         parser.advance_token();
     }
     Some(name)
+}
+
+fn word_is(parser: &Parser<'_>, ahead: usize, expected: &str) -> bool {
+    matches!(&parser.peek_nth_token_ref(ahead).token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected))
 }
 
 fn argument(parser: &mut Parser<'_>) -> Result<TypeModifier, ParserError> {
@@ -80,7 +81,13 @@ fn argument(parser: &mut Parser<'_>) -> Result<TypeModifier, ParserError> {
     }
 }
 
-/// UNSIGNED, SIGNED, ZEROFILL, BINARY, CHARSET x and CHARACTER SET x. The last two travel as
+/// Words that stand for a character set. Manual: "The CHAR and VARCHAR Types". The old ones are
+/// refused by name, see `convert::types`: MySQL warns of them, so another spelling is no longer
+/// the same statement.
+const NAMED_SETS: &[(&str, &str)] =
+    &[("BYTE", "CHARSET binary"), ("ASCII", "ASCII"), ("UNICODE", "UNICODE")];
+
+/// UNSIGNED, SIGNED, ZEROFILL, BINARY and the ways to name a character set, which travel as
 /// `CHARSET x` in one identifier.
 fn attribute(parser: &mut Parser<'_>) -> Result<Option<TypeModifier>, ParserError> {
     for keyword in [Keyword::UNSIGNED, Keyword::SIGNED, Keyword::ZEROFILL, Keyword::BINARY] {
@@ -90,10 +97,17 @@ fn attribute(parser: &mut Parser<'_>) -> Result<Option<TypeModifier>, ParserErro
     }
     if parser.parse_keyword(Keyword::CHARSET)
         || parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
+        || parser.parse_keywords(&[Keyword::CHAR, Keyword::SET])
     {
         let name = parser.parse_identifier()?;
         let attribute = Ident::with_span(name.span, format!("CHARSET {}", name.value));
         return Ok(Some(TypeModifier::Identifier(attribute)));
+    }
+    for (word, attribute) in NAMED_SETS {
+        if word_is(parser, 0, word) {
+            let attribute = Ident::with_span(parser.next_token().span, *attribute);
+            return Ok(Some(TypeModifier::Identifier(attribute)));
+        }
     }
     Ok(None)
 }

@@ -1,11 +1,10 @@
 //! What a table has besides columns: indexes, foreign keys and checks.
 
 use sqlparser::ast::{
-    Expr as Ast, ForeignKeyConstraint, FullTextOrSpatialConstraint, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, IndexColumn as AstIndexColumn, IndexConstraint,
-    IndexOption as AstIndexOption, IndexType, NullsDistinctOption, ObjectNamePart, OrderByExpr,
-    OrderByOptions, OrderBySort, PrimaryKeyConstraint, ReferentialAction as AstAction,
-    TableConstraint, UniqueConstraint, Value,
+    Expr as Ast, ForeignKeyConstraint, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    IndexColumn as AstIndexColumn, IndexConstraint, IndexOption as AstIndexOption, IndexType,
+    NullsDistinctOption, ObjectNamePart, OrderByExpr, OrderByOptions, OrderBySort,
+    PrimaryKeyConstraint, ReferentialAction as AstAction, TableConstraint, UniqueConstraint, Value,
 };
 
 use crate::context::Context;
@@ -17,7 +16,7 @@ use crate::model::{
     Element, ForeignKey, Index, IndexColumn, IndexKind, IndexOption, ReferentialAction,
 };
 use crate::names::{Name, WideName, object_span};
-use crate::rewrite::KEY_BLOCK_SIZE;
+use crate::rewrite::{FULLTEXT, KEY_BLOCK_SIZE, SPATIAL};
 
 /// The names and columns a foreign key has as a table element, and what it points at.
 type ForeignKeyParts = (Option<WideName>, Option<WideName>, Vec<Name>, ForeignKey);
@@ -28,9 +27,6 @@ impl Context<'_> {
             TableConstraint::PrimaryKey(key) => self.primary_key(key).map(Element::Index),
             TableConstraint::Unique(key) => self.unique(key).map(Element::Index),
             TableConstraint::Index(index) => self.index(index).map(Element::Index),
-            TableConstraint::FulltextOrSpatial(index) => {
-                self.fulltext_or_spatial(index).map(Element::Index)
-            }
             TableConstraint::ForeignKey(key) => {
                 let (constraint, index, columns, key) = self.foreign_key(key)?;
                 Some(Element::ForeignKey { constraint, index, columns, key })
@@ -39,7 +35,9 @@ impl Context<'_> {
                 let (constraint, expr) = self.check(check, None)?;
                 Some(Element::Check { constraint, expr })
             }
-            TableConstraint::PrimaryKeyUsingIndex(_)
+            // See rewrite: these travel as plain indexes.
+            TableConstraint::FulltextOrSpatial(_)
+            | TableConstraint::PrimaryKeyUsingIndex(_)
             | TableConstraint::UniqueUsingIndex(_)
             | TableConstraint::Exclude(_) => self.refuse_code(&code::INDEX_OPTION, None),
         }
@@ -91,19 +89,35 @@ impl Context<'_> {
     }
 
     fn index(&mut self, index: IndexConstraint) -> Option<Index> {
-        let IndexConstraint { display_as_key: _, name, index_type, columns, index_options } = index;
-        self.assemble(IndexKind::Plain, None, name, index_type, columns, index_options)
+        let IndexConstraint { display_as_key: _, name, index_type, columns, mut index_options } =
+            index;
+        let kind = match index_options.first() {
+            Some(AstIndexOption::Comment(handle)) if handle == FULLTEXT => IndexKind::Fulltext,
+            Some(AstIndexOption::Comment(handle)) if handle == SPATIAL => IndexKind::Spatial,
+            _ => IndexKind::Plain,
+        };
+        if kind != IndexKind::Plain {
+            index_options.remove(0);
+            self.no_algorithm(index_type.as_ref(), &index_options, columns.first())?;
+        }
+        self.assemble(kind, None, name, index_type, columns, index_options)
     }
 
-    fn fulltext_or_spatial(&mut self, index: FullTextOrSpatialConstraint) -> Option<Index> {
-        let FullTextOrSpatialConstraint {
-            fulltext,
-            index_type_display: _,
-            opt_index_name,
-            columns,
-        } = index;
-        let kind = if fulltext { IndexKind::Fulltext } else { IndexKind::Spatial };
-        self.assemble(kind, None, opt_index_name, None, columns, Vec::new())
+    /// Full-text and spatial indexes have one algorithm (manual: "CREATE INDEX Statement").
+    fn no_algorithm(
+        &mut self,
+        using: Option<&IndexType>,
+        options: &[AstIndexOption],
+        column: Option<&AstIndexColumn>,
+    ) -> Option<()> {
+        let named = options.iter().any(|option| matches!(option, AstIndexOption::Using(_)));
+        if using.is_none() && !named {
+            return Some(());
+        }
+        let finding = Finding::new(&code::INDEX_OPTION)
+            .message("USING of a full-text or spatial index")
+            .near(column.and_then(index_column_span));
+        self.refuse(finding)
     }
 
     fn assemble(

@@ -27,6 +27,7 @@
 
 mod observe;
 mod run;
+mod standing;
 
 use std::fmt;
 
@@ -36,6 +37,8 @@ use mysql_async::prelude::Queryable as _;
 use crate::corpus::CATALOG;
 use crate::server::{PrivateServer, ServerBuilder};
 use observe::{Contents, observe};
+pub use standing::StandingBench;
+
 use run::{Failure, Run, pinned, run_raw, run_statements};
 
 /// The catalog of the raw text. As long as [`CATALOG`], so that no length depends on the side.
@@ -161,6 +164,14 @@ impl<'a> Bench<'a> {
         differences.extend(host_changes(&host));
         let refused = raw_run.failure.as_ref().and_then(|failure| failure.code);
         Comparison { raw, normalised, differences, refused }
+    }
+
+    /// The error with which the server refuses a text as its author wrote it.
+    pub async fn refusal(&mut self, setup: &Setup, raw: &str) -> Option<u16> {
+        let raw = raw.replace(CATALOG, RAW_CATALOG);
+        self.prepare(RAW_CATALOG, setup).await;
+        let mut session = pinned(self.server.admin().await, RAW_CATALOG).await;
+        run_raw(&mut session, &raw, 1).await.failure.and_then(|failure| failure.code)
     }
 
     async fn prepare(&mut self, catalog: &str, setup: &Setup) {

@@ -112,6 +112,25 @@ pub(super) async fn observe(admin: &mut Conn, catalog: &str) -> Contents {
     Contents { tables }
 }
 
+/// Reads the rows of all tables, without their definitions.
+pub(super) async fn observe_rows(conn: &mut Conn, catalog: &str) -> Contents {
+    let columns: Vec<(String, String, String)> = conn
+        .query(format!(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns \
+             WHERE table_schema = '{catalog}' ORDER BY table_name, ordinal_position"
+        ))
+        .await
+        .expect("columns can be listed");
+    let mut tables = BTreeMap::new();
+    for table in columns.chunk_by(|one, other| one.0 == other.0) {
+        let name = &table[0].0;
+        let columns = table.iter().map(|(_, column, kind)| (column.clone(), kind.clone()));
+        let rows = rows_of(conn, catalog, name, &columns.collect::<Vec<_>>()).await;
+        tables.insert(name.clone(), Table { definition: String::new(), rows });
+    }
+    Contents { tables }
+}
+
 async fn rows(admin: &mut Conn, catalog: &str, table: &str) -> Vec<Bytes> {
     let columns: Vec<(String, String)> = admin
         .exec(
@@ -121,11 +140,20 @@ async fn rows(admin: &mut Conn, catalog: &str, table: &str) -> Vec<Bytes> {
         )
         .await
         .expect("root lists columns");
+    rows_of(admin, catalog, table, &columns).await
+}
+
+async fn rows_of(
+    conn: &mut Conn,
+    catalog: &str,
+    table: &str,
+    columns: &[(String, String)],
+) -> Vec<Bytes> {
     let values: Vec<String> = columns.iter().map(|(name, kind)| stored_bytes(name, kind)).collect();
-    let mut rows: Vec<Bytes> = admin
+    let mut rows: Vec<Bytes> = conn
         .query_map(format!("SELECT {} FROM {}", values.join(", "), quoted(catalog, table)), bytes)
         .await
-        .expect("root reads rows");
+        .expect("rows can be read");
     rows.sort();
     rows
 }
