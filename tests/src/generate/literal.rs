@@ -126,6 +126,18 @@ pub(super) fn single_string(writer: &mut Writer<'_>) {
     writer.token(text);
 }
 
+/// A string of characters with at most three bytes: of an index's comment MySQL 5.6 keeps no others,
+/// and then shows bytes from beyond what it kept, other ones each time.
+pub(super) fn index_comment(writer: &mut Writer<'_>) {
+    let contents: Vec<&str> = CONTENTS
+        .iter()
+        .copied()
+        .filter(|text| text.chars().all(|one| one.len_utf8() < 4))
+        .collect();
+    let text = quoted(writer, '\'', &contents);
+    writer.token(text);
+}
+
 fn quoted(writer: &mut Writer<'_>, quote: char, contents: &[&str]) -> String {
     let mut text = String::from(quote);
     let pieces = writer.choices.below(7);

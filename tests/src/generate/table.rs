@@ -455,7 +455,7 @@ fn special_index(
         0 | 1 => {}
         2 => {
             writer.words("COMMENT");
-            literal::single_string(writer);
+            literal::index_comment(writer);
         }
         _ => key_block_size(writer),
     }
@@ -478,7 +478,7 @@ fn index_options(writer: &mut Writer<'_>) {
         3 => writer.words("USING BTREE"),
         4 => {
             writer.words("COMMENT");
-            literal::single_string(writer);
+            literal::index_comment(writer);
         }
         _ => key_block_size(writer),
     }
