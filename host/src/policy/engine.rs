@@ -35,7 +35,7 @@ pub enum Backend {
     /// The processor, by machine code that Cranelift makes.
     #[default]
     Native,
-    /// Pulley, wasmtime's portable interpreter: some ten times slower, and no generated machine
+    /// Pulley, wasmtime's portable interpreter: many times slower, and no generated machine
     /// code. For machines Cranelift has no code generator for, and for whoever wants a second
     /// opinion of the code generator.
     #[cfg(feature = "pulley")]
