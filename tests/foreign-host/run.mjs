@@ -55,9 +55,11 @@ async function load(component, folder) {
   const modules = new Map();
   for (const [path, bytes] of Object.entries(files)) {
     if (path.endsWith('.wasm')) modules.set(path.slice(folder.length + 1), new WebAssembly.Module(bytes));
-    if (path.endsWith('.js')) writeFileSync(path, bytes);
   }
-  const { instantiate } = await import(pathToFileURL(join(folder, 'policy.js')).href);
+  // By another name than it was given: only `.mjs` is a module for every version of Node.
+  const entry = join(folder, 'policy.mjs');
+  writeFileSync(entry, files[join(folder, 'policy.js')]);
+  const { instantiate } = await import(pathToFileURL(entry).href);
   return (request) => instantiate((name) => modules.get(name), {})[GATE].decide(request);
 }
 
