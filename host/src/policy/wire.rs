@@ -240,8 +240,9 @@ mod tests {
         let digits: String =
             block.lines().map(|line| line.split('#').next().unwrap().trim()).collect();
         let encoded = preimage(&subject(), &allow()).unwrap();
-        let hex: String = encoded.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(digits, hex);
+        let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+        let documented: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+        assert_eq!(documented, encoded);
         assert!(page.contains(&Digest::of(encoded).to_string()));
     }
 
