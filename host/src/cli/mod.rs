@@ -15,6 +15,7 @@ mod man;
 mod output;
 mod policy;
 mod receipts;
+mod replace;
 mod sandbox;
 mod status;
 mod target;

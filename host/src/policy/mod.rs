@@ -47,7 +47,7 @@ pub use decision::{
     Statement, TableAccess,
 };
 pub use description::{Description, PayloadLimits, Session};
-pub use engine::Allocation;
+pub use engine::{Allocation, Backend};
 pub use error::{LoadError, NoDecision, RuntimeError};
 pub use limits::{
     GUEST_FUEL_MAX, GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX,
