@@ -21,7 +21,7 @@ use super::decision::Decision;
 use super::description::Description;
 use super::engine::{self, Allocation, Backend};
 use super::error::{LoadError, NoDecision, RuntimeError};
-use super::instance::{self, Bounds};
+use super::instance::{self, Bounds, Consumption};
 use super::pins::PolicyPin;
 use super::slots::Slots;
 use super::watchdog::Watchdog;
@@ -172,7 +172,7 @@ impl PolicyRuntime {
         let pre = PolicyPre::new(pre).map_err(LoadError::Contract)?;
         let description = self
             .call(&pre, |guest, store| guest.call_describe(store))
-            .and_then(answer::description)
+            .and_then(|(description, _)| answer::description(description))
             .map_err(LoadError::Describe)?;
         Ok(Loaded { pre, description, exports })
     }
@@ -181,7 +181,7 @@ impl PolicyRuntime {
         &self,
         pre: &PolicyPre<Bounds>,
         call: impl FnOnce(&bindings::gate::Guest, &mut wasmtime::Store<Bounds>) -> wasmtime::Result<R>,
-    ) -> Result<R, NoDecision> {
+    ) -> Result<(R, Consumption), NoDecision> {
         let Inner { engine, watchdog, slots, call_deadline, .. } = &*self.inner;
         let _slot = slots.take();
         instance::call(engine, pre, watchdog, *call_deadline, call)
@@ -283,7 +283,8 @@ impl Policy {
         }
         let asked =
             bindings::gate::Request { payload, catalog: catalog.as_str(), protected_tables };
-        let answer = runtime.call(pre, |guest, store| guest.call_decide(store, asked))?;
+        let (answer, consumed) =
+            runtime.call(pre, |guest, store| guest.call_decide(store, asked))?;
         let asked = Asked::new(payload, catalog.as_str(), protected_tables);
         let outcome = answer::outcome(answer, &asked)?;
         let payload_digest = Digest::of(payload);
@@ -302,6 +303,7 @@ impl Policy {
             digest,
             policy_digest: pin.sha256,
             payload_digest,
+            consumed,
         })
     }
 }

@@ -175,7 +175,8 @@ impl Context<'_> {
         let Values { explicit_row, value_keyword: _, rows } = values;
         refuse_present!(self, &code::INSERT_FORM, span,
             explicit_row => "VALUES ROW(…), which only MySQL 8.0.19 and later have")?;
-        self.every(rows, |context, row| context.every(row.content, Context::expr)).map(Rows::Values)
+        let rows = self.every(rows, |context, row| context.unfolded_rows(row.content))?;
+        Some(Rows::Values(rows.into_iter().flatten().collect()))
     }
 
     fn assigned(&mut self, target: AssignmentTarget, table: Option<&TableName>) -> Option<Name> {
