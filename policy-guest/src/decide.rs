@@ -10,7 +10,7 @@ use crate::head::{self, Kind};
 use crate::lexer::{self, Literal, span_of};
 use crate::names::shortened;
 use crate::normalise::normalise;
-use crate::{bulk, limits, model, parse, rewrite};
+use crate::{bulk, items, limits, model, parse, rewrite};
 
 /// Diagnostics of a payload that are listed. A payload of 1 MiB can have hundreds of thousands.
 const DIAGNOSTICS_MAX: usize = 500;
@@ -157,6 +157,25 @@ struct Reading {
     findings: Vec<Finding>,
 }
 
+/// What a statement's tokens have to stay within.
+#[derive(Clone, Copy)]
+struct Bounds {
+    nesting_max: usize,
+    token_count_max: usize,
+}
+
+/// Of what an author wrote.
+const WRITTEN: Bounds = Bounds {
+    nesting_max: LIMITS.nesting_max as usize,
+    token_count_max: items::PARSED_TOKEN_COUNT_MAX,
+};
+
+/// Of what the printer wrote, with its parentheses and qualifiers.
+const PRINTED: Bounds = Bounds {
+    nesting_max: limits::NESTING_READ_BACK_MAX,
+    token_count_max: items::PARSED_TOKEN_COUNT_READ_BACK_MAX,
+};
+
 /// Reads one statement's tokens. What was refused before the parser saw it keeps what the parser
 /// then trips over from being reported as well.
 fn read(
@@ -165,9 +184,9 @@ fn read(
     literals: &[Literal],
     mut tokens: Vec<TokenWithSpan>,
     refused: bool,
-    nesting_max: usize,
+    bounds: Bounds,
 ) -> Reading {
-    let mut findings = limits::check(&tokens, nesting_max);
+    let mut findings = limits::check(&tokens, bounds.nesting_max);
     let too_deep = !findings.is_empty();
     let (kind, head) = head::read(&mut tokens);
     findings.extend(head);
@@ -176,6 +195,10 @@ fn read(
         return reading;
     };
     let lists = bulk::fold(kind, &mut tokens);
+    if let Some(finding) = items::check(&tokens, bounds.token_count_max) {
+        reading.findings.push(finding);
+        return reading;
+    }
     let rewritten = rewrite::rewrite(kind, &mut tokens, literals);
     reading.findings.extend(rewritten.findings);
     match parse::parse(tokens) {
@@ -256,7 +279,7 @@ fn statement(
 ) -> (Option<Statement>, Vec<Finding>) {
     let Part { index, tokens, span } = part;
     let Reading { kind, model, mut tables, mut findings } =
-        read(request, source, literals, tokens, refused, LIMITS.nesting_max as usize);
+        read(request, source, literals, tokens, refused, WRITTEN);
     let refused = refused || findings.iter().any(Finding::is_error);
     let (Some(kind), Some(model), false) = (kind, model, refused) else {
         if !refused {
@@ -279,7 +302,7 @@ fn statement(
 fn reads_back(request: &Request<'_>, text: &str, model: &model::Statement) -> bool {
     let lexed = lexer::lex(text);
     let Reading { model: again, findings, .. } =
-        read(request, text, &lexed.literals, lexed.tokens, false, limits::NESTING_READ_BACK_MAX);
+        read(request, text, &lexed.literals, lexed.tokens, false, PRINTED);
     lexed.findings.is_empty()
         && !findings.iter().any(Finding::is_error)
         && again.as_ref() == Some(model)

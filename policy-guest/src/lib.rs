@@ -11,6 +11,7 @@
 //! | `limits` | counts depth on the token stream |
 //! | `head` | the statement's kind, by its first words |
 //! | `bulk` | lists of nothing but literals, taken past the parser |
+//! | `items` | counts what is left for the parser |
 //! | `rewrite` | forms servers accept and sqlparser does not |
 //! | `parse` | sqlparser, with MySQL's grammar of expressions |
 //! | `statements`, `convert`, `names`, `functions` | the AST, converted into `model` |
@@ -31,6 +32,7 @@ mod describe;
 pub mod diagnostics;
 mod functions;
 mod head;
+mod items;
 mod lexer;
 mod limits;
 mod model;

@@ -53,6 +53,11 @@ codes! {
         help: "split the contribution into several payloads",
         bad: "", good: "",
     }
+    ITEM_COUNT "item-count" Error {
+        message: "list has more than 4,096 items",
+        help: "no table has more columns; split the statement, rows and lists of literals do not count",
+        bad: "", good: "",
+    }
     CHARACTER "character" Error {
         message: "character that has no place outside a string",
         help: "remove it, or put it into a string",
