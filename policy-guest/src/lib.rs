@@ -18,8 +18,6 @@
 //! | `selective`, `subject`, `reads` | questions asked of the model |
 //! | `normalise` | the text that runs, printed from the model |
 
-#[cfg(any(target_family = "wasm", test))]
-mod allocator;
 mod bulk;
 mod charset;
 #[cfg(target_family = "wasm")]
