@@ -62,10 +62,13 @@ fn decide_text(request: &Request<'_>, source: &str) -> Decision {
     for part in parts {
         let index = part.index;
         let lexical = findings.iter().any(|finding| finding.statement == Some(index));
+        let first = part.tokens.first().and_then(|token| span_of(token.span));
         let (read, found) = statement(request, source, &lexed.literals, part, lexical);
         statements.extend(read);
         findings.extend(found.into_iter().map(|mut finding| {
             finding.statement = Some(index);
+            // Without a place of its own it is about the statement, which its first word shows.
+            finding.span = finding.span.or(first);
             finding
         }));
     }
@@ -209,7 +212,10 @@ fn read(
             context.star_targets = rewritten.star_targets;
             reading.model = context.statement(statement);
             reading.tables = context.tables;
-            reading.findings.extend(context.findings);
+            // The head says it with a fix, where it sees it.
+            let plain = reading.findings.iter().any(|finding| finding.is(&code::INSERT_PLAIN));
+            let found = context.findings.into_iter();
+            reading.findings.extend(found.filter(|one| !(plain && one.is(&code::INSERT_PLAIN))));
         }
         Err(failure) if !refused && !reading.findings.iter().any(Finding::is_error) => {
             reading.findings.push(not_understood(&failure));

@@ -436,7 +436,14 @@ impl Context<'_> {
     }
 
     pub(crate) fn advise_time(&mut self, span: Option<Span>) {
-        self.findings.push(Finding::new(&code::TIME_FUNCTION).near(span));
+        let finding = Finding::new(&code::TIME_FUNCTION).near(span);
+        self.findings.push(match (self.on_duplicate, self.in_row_value) {
+            (true, _) => finding.help(
+                "the row is written at every delivery: fine for a column that says when that was",
+            ),
+            (false, true) => finding,
+            (false, false) => finding.help("a constant is repeatable"),
+        });
     }
 
     /// `column`, `table.column` or `catalog.table.column`.

@@ -165,8 +165,12 @@ impl Context<'_> {
                 self.values(values, span)
             }
             query => {
-                self.findings.push(Finding::new(&code::INSERT_SELECT).near(span));
-                self.query(query).map(Box::new).map(Rows::Query)
+                let known = self.tables.len();
+                let rows = self.query(query).map(Box::new).map(Rows::Query);
+                if self.tables.len() > known {
+                    self.findings.push(Finding::new(&code::INSERT_SELECT).near(span));
+                }
+                rows
             }
         }
     }

@@ -101,7 +101,19 @@ impl Build {
             Err(error) => return Err(error.into()),
         };
         if let Some(previous) = pins.find(&pin.executor) {
-            pin.supersedes.clone_from(&previous.supersedes);
+            if previous.name != pin.name && !self.supersede {
+                let message = format!(
+                    "`{}` is pinned to the policy `{}`, not to `{}`",
+                    pin.executor, previous.name, pin.name
+                );
+                return Err(Failure::usage(message).with_help(
+                    "name a store of its own with --store, or take over its steps with --supersede",
+                ));
+            }
+            // What a component superseded, another one supersedes only when it says so.
+            if self.supersede || previous.sha256 == pin.sha256 {
+                pin.supersedes.clone_from(&previous.supersedes);
+            }
             if self.supersede && previous.sha256 != pin.sha256 {
                 pin.supersedes.push(previous.sha256);
             }
