@@ -198,7 +198,7 @@ fn read(
         return reading;
     };
     let lists = bulk::fold(kind, &mut tokens);
-    if let Some(finding) = items::check(&tokens, bounds.token_count_max) {
+    if let Some(finding) = items::check(kind, &tokens, bounds.token_count_max) {
         reading.findings.push(finding);
         return reading;
     }

@@ -4,15 +4,24 @@
 //! could still take more memory than a decision has. A decision that fails for lack of memory
 //! decides nothing; these bounds say what to change instead.
 
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::diagnostics::{Finding, code};
+use crate::head::Kind;
 use crate::lexer::span_of;
 
 /// Items of a list in one pair of parentheses, or of one clause: columns, keys, values of a row,
 /// arguments, tables, assignments. More than any table has columns (manual: "Limits on Table Column
 /// Count and Row Size"). Rows and lists of literals do not count.
 pub(crate) const ITEM_COUNT_MAX: usize = 4_096;
+
+/// SELECTs of a statement: the tree of one takes kilobytes.
+const SELECT_COUNT_MAX: usize = 4_096;
+
+/// Tables that a DELETE takes rows from, with the commas of its FROM: servers join at most 61 tables
+/// (manual: "Limits on Joins").
+const DELETE_TABLE_COUNT_MAX: usize = 122;
 
 /// Tokens of a statement for the parser, without those of literal rows and lists: 15,000 rows with
 /// a call in each have fewer.
@@ -23,7 +32,15 @@ pub(crate) const PARSED_TOKEN_COUNT_MAX: usize = 262_144;
 pub(crate) const PARSED_TOKEN_COUNT_READ_BACK_MAX: usize = 4 * PARSED_TOKEN_COUNT_MAX;
 
 /// The bound that one statement's tokens pass, if they pass one.
-pub(crate) fn check(tokens: &[TokenWithSpan], token_count_max: usize) -> Option<Finding> {
+pub(crate) fn check(
+    kind: Kind,
+    tokens: &[TokenWithSpan],
+    token_count_max: usize,
+) -> Option<Finding> {
+    let outer_max = match kind {
+        Kind::Delete => DELETE_TABLE_COUNT_MAX,
+        Kind::CreateTable | Kind::DropTable | Kind::Insert => ITEM_COUNT_MAX,
+    };
     if tokens.len() > token_count_max {
         let first_over = tokens.get(token_count_max).and_then(|token| span_of(token.span));
         return Some(
@@ -36,6 +53,7 @@ pub(crate) fn check(tokens: &[TokenWithSpan], token_count_max: usize) -> Option<
     }
     let mut outer = Vec::new();
     let mut commas = 0;
+    let mut selects = 0;
     for (at, token) in tokens.iter().enumerate() {
         match token.token {
             Token::LParen => outer.push(std::mem::take(&mut commas)),
@@ -43,14 +61,28 @@ pub(crate) fn check(tokens: &[TokenWithSpan], token_count_max: usize) -> Option<
             Token::Comma if outer.is_empty() && is_between_rows(tokens, at) => {}
             Token::Comma => {
                 commas += 1;
-                if commas == ITEM_COUNT_MAX {
-                    return Some(Finding::new(&code::ITEM_COUNT).near(span_of(token.span)));
+                if commas == if outer.is_empty() { outer_max } else { ITEM_COUNT_MAX } {
+                    return Some(too_many("items of a list", commas, token));
+                }
+            }
+            Token::Word(ref word)
+                if word.keyword == Keyword::SELECT && word.quote_style.is_none() =>
+            {
+                selects += 1;
+                if selects > SELECT_COUNT_MAX {
+                    return Some(too_many("queries", SELECT_COUNT_MAX, token));
                 }
             }
             _ => {}
         }
     }
     None
+}
+
+fn too_many(what: &str, most: usize, token: &TokenWithSpan) -> Finding {
+    Finding::new(&code::ITEM_COUNT)
+        .message(format!("more than {most} {what}"))
+        .near(span_of(token.span))
 }
 
 /// `), (`
@@ -66,7 +98,8 @@ mod tests {
     use super::*;
 
     fn refused(source: &str) -> bool {
-        check(&crate::lexer::lex(source).tokens, PARSED_TOKEN_COUNT_MAX).is_some()
+        let tokens = crate::lexer::lex(source).tokens;
+        check(Kind::Insert, &tokens, PARSED_TOKEN_COUNT_MAX).is_some()
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub(crate) fn rewrite(
         Kind::Delete => rewritten.star_targets = star_targets(tokens),
         Kind::CreateTable => {
             names_in_quotes(tokens, literals);
+            rewritten.findings.extend(mixed_elements(tokens));
             key_block_size(tokens);
             special_indexes(tokens);
             rewritten.findings.extend(partitions(tokens));
@@ -123,20 +124,17 @@ fn star_targets(tokens: &mut Vec<TokenWithSpan>) -> bool {
         Some(at) => at,
         None => 0,
     };
-    let mut at = 0;
-    let mut found = false;
-    let mut left = end;
-    while at + 1 < left {
-        let pair = (tokens.get(at).map(|t| &t.token), tokens.get(at + 1).map(|t| &t.token));
-        if matches!(pair, (Some(Token::Period), Some(Token::Mul))) {
-            tokens.drain(at..at + 2);
-            left -= 2;
-            found = true;
+    let before = tokens.len();
+    let mut source = std::mem::take(tokens).into_iter().enumerate().peekable();
+    while let Some((at, token)) = source.next() {
+        let star = source.peek().is_some_and(|(_, next)| next.token == Token::Mul);
+        if at + 1 < end && token.token == Token::Period && star {
+            source.next();
         } else {
-            at += 1;
+            tokens.push(token);
         }
     }
-    found
+    tokens.len() < before
 }
 
 /// `ENGINE = 'InnoDB'`, `CHARSET "utf8"` and their kin take a string where the parser wants a word.
@@ -218,38 +216,87 @@ fn special_indexes(tokens: &mut Vec<TokenWithSpan>) {
     let mut depth = 0_usize;
     let mut starts_element = false;
     let mut pending = None;
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
-        let span = token.span;
-        let word = keyword(Some(token));
+    let mut source = std::mem::take(tokens).into_iter().peekable();
+    while let Some(mut token) = source.next() {
         match token.token {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
             _ => {}
         }
         let closes = token.token == Token::RParen && depth == 1;
-        let separates = matches!(token.token, Token::LParen | Token::Comma) && depth == 1;
-        match word {
-            Some(Keyword::FULLTEXT) if starts_element => pending = Some(FULLTEXT),
-            Some(Keyword::SPATIAL) if starts_element => pending = Some(SPATIAL),
-            _ => {}
-        }
-        if starts_element && pending.is_some() {
-            if matches!(keyword(tokens.get(at + 1)), Some(Keyword::KEY | Keyword::INDEX)) {
-                tokens.remove(at);
-            }
-            if let Some(token) = tokens.get_mut(at) {
+        let kind = match keyword(Some(&token)) {
+            Some(Keyword::FULLTEXT) if starts_element => Some(FULLTEXT),
+            Some(Keyword::SPATIAL) if starts_element => Some(SPATIAL),
+            _ => None,
+        };
+        starts_element = matches!(token.token, Token::LParen | Token::Comma) && depth == 1;
+        if kind.is_some() {
+            pending = kind;
+            let word = source.peek().and_then(|next| keyword(Some(next)));
+            if !matches!(word, Some(Keyword::KEY | Keyword::INDEX)) {
                 token.token = Token::make_keyword("KEY");
+                tokens.push(token);
             }
-        } else if let (true, Some(kind)) = (closes, pending.take_if(|_| closes)) {
+            continue;
+        }
+        let span = token.span;
+        tokens.push(token);
+        if let Some(kind) = pending.take_if(|_| closes) {
             let option =
                 [Token::make_keyword("COMMENT"), Token::SingleQuotedString(kind.to_owned())];
-            let option = option.map(|token| TokenWithSpan { token, span });
-            tokens.splice(at + 1..at + 1, option);
+            tokens.extend(option.map(|token| TokenWithSpan { token, span }));
         }
-        starts_element = separates;
-        at += 1;
     }
+}
+
+/// A column with a key, a check or a reference of its own, behind keys or checks of the table: the
+/// parser loses which came first, and servers number and order keys by that.
+fn mixed_elements(tokens: &[TokenWithSpan]) -> Option<Finding> {
+    let mut depth = 0_usize;
+    let mut element_seen = false;
+    let mut column = None;
+    let mut starts = false;
+    for token in tokens {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let word = keyword(Some(token));
+        if depth == 1 && starts {
+            let element = matches!(
+                word,
+                Some(
+                    Keyword::KEY
+                        | Keyword::INDEX
+                        | Keyword::UNIQUE
+                        | Keyword::PRIMARY
+                        | Keyword::FULLTEXT
+                        | Keyword::SPATIAL
+                        | Keyword::CONSTRAINT
+                        | Keyword::FOREIGN
+                        | Keyword::CHECK
+                )
+            );
+            column = (!element && element_seen).then_some(token.span);
+            element_seen |= element;
+        } else if depth == 1
+            && matches!(
+                word,
+                Some(Keyword::KEY | Keyword::UNIQUE | Keyword::REFERENCES | Keyword::CHECK)
+            )
+            && let Some(span) = column
+        {
+            return Some(
+                Finding::new(&code::INDEX_OPTION)
+                    .message("column with a key of its own behind keys of the table")
+                    .help("write the columns first, then keys and checks")
+                    .near(span_of(span)),
+            );
+        }
+        starts = matches!(token.token, Token::LParen | Token::Comma) && depth == 1;
+    }
+    None
 }
 
 /// Takes PARTITION BY off the end, so that the rest is still read.

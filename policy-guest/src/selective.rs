@@ -4,6 +4,8 @@
 //! other than itself, or a sub-query that reads a table. NOT is followed inwards, so that
 //! `NOT (id = 1 OR …)` is read as the conjunction it is.
 
+use std::collections::BTreeSet;
+
 use crate::model::{
     Arm, Binary, Column, Derived, Expr, JoinCondition, Literal, Query, SelectItem, Source,
     TableRef, Test, Unary,
@@ -130,43 +132,70 @@ fn same(one: &Column, other: &Column) -> bool {
         }
 }
 
-/// Does every target of a multi-table DELETE stand in a comparison with something else? Without one
-/// a condition on another table deletes all of its rows.
-pub(crate) fn binds(target: &Name, from: &[TableRef], condition: &Expr) -> bool {
-    compares_with_another(target, condition)
-        || from.iter().flat_map(|table| &table.joins).any(|join| match &join.condition {
-            JoinCondition::On(expr) => compares_with_another(target, expr),
-            JoinCondition::Using(_) => true,
-            JoinCondition::None => false,
-        })
+/// Which of the joined tables stand in a comparison with something else. A target of a multi-table
+/// DELETE that stands in none loses all of its rows to a condition on another table.
+#[derive(Default)]
+pub(crate) struct Compared<'a> {
+    /// Something is compared that may be of any table.
+    any: bool,
+    tables: BTreeSet<&'a str>,
 }
 
-fn compares_with_another(target: &Name, condition: &Expr) -> bool {
-    let of_target = |column: &Column| {
-        column.qualifier.as_ref().is_none_or(|name| name.as_str() == target.as_str())
-    };
-    match condition {
-        Expr::Not(expr) => compares_with_another(target, expr),
-        Expr::Chain(first, rest) => match rest.first() {
-            Some((Binary::And | Binary::Or | Binary::Xor, _)) => {
-                compares_with_another(target, first)
-                    || rest.iter().any(|(_, expr)| compares_with_another(target, expr))
+impl<'a> Compared<'a> {
+    pub(crate) fn of(from: &'a [TableRef], condition: &'a Expr) -> Self {
+        let mut compared = Self::default();
+        compared.see(condition);
+        for join in from.iter().flat_map(|table| &table.joins) {
+            match &join.condition {
+                JoinCondition::On(expr) => compared.see(expr),
+                JoinCondition::Using(_) => compared.any = true,
+                JoinCondition::None => {}
             }
-            Some((operator, right)) if operator.compares() => {
-                let sides = [subject_of_equality(first), subject_of_equality(right)];
-                sides.iter().flatten().any(|column| of_target(column))
+        }
+        compared
+    }
+
+    pub(crate) fn binds(&self, target: &Name) -> bool {
+        self.any || self.tables.contains(target.as_str())
+    }
+
+    fn see(&mut self, condition: &'a Expr) {
+        match condition {
+            Expr::Not(expr) => self.see(expr),
+            Expr::Chain(first, rest) => match rest.first() {
+                Some((Binary::And | Binary::Or | Binary::Xor, _)) => {
+                    self.see(first);
+                    for (_, expr) in rest {
+                        self.see(expr);
+                    }
+                }
+                Some((operator, right)) if operator.compares() => {
+                    self.columns(subject_of_equality(first));
+                    self.columns(subject_of_equality(right));
+                }
+                _ => {}
+            },
+            Expr::Is { expr, .. }
+            | Expr::InList { expr, .. }
+            | Expr::InQuery { expr, .. }
+            | Expr::Quantified { expr, .. }
+            | Expr::Between { expr, .. }
+            | Expr::Like { expr, .. }
+            | Expr::Regexp { expr, .. } => self.columns(subject(expr)),
+            Expr::Exists(_) => self.any = true,
+            _ => {}
+        }
+    }
+
+    fn columns(&mut self, columns: Vec<&'a Column>) {
+        for column in columns {
+            match &column.qualifier {
+                Some(table) => {
+                    self.tables.insert(table.as_str());
+                }
+                None => self.any = true,
             }
-            _ => false,
-        },
-        Expr::Is { expr, .. }
-        | Expr::InList { expr, .. }
-        | Expr::InQuery { expr, .. }
-        | Expr::Quantified { expr, .. }
-        | Expr::Between { expr, .. }
-        | Expr::Like { expr, .. }
-        | Expr::Regexp { expr, .. } => subject(expr).into_iter().any(of_target),
-        Expr::Exists(_) => true,
-        _ => false,
+        }
     }
 }
 

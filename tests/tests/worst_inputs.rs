@@ -17,8 +17,8 @@ use tollgate::policy::{
 /// The payload's bound, 1 MiB inclusive.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
-/// Fuel that the costliest payload may take: half of what there is.
-const FUEL_MAX: u64 = GUEST_FUEL_MAX / 2;
+/// Fuel that the costliest payload may take: three fifths of what there is.
+const FUEL_MAX: u64 = GUEST_FUEL_MAX / 5 * 3;
 
 /// Memory that the largest payload may take: what there is, less a sixteenth.
 const MEMORY_BYTES_MAX: usize = GUEST_MEMORY_BYTES_MAX / 16 * 15;
@@ -461,6 +461,65 @@ fn many_statements_are_decided() {
             batch(101, "DROP TABLE IF EXISTS t"),
             Answer::Deny("statement-count"),
         ),
+    ]);
+}
+
+#[test]
+fn many_of_what_is_costly_each_is_decided() {
+    let inserted = |value: &str| format!("INSERT IGNORE INTO t VALUES ({value})");
+    let nested = |depth: usize| {
+        inserted(&format!("{}1{}", "INTERVAL (1+".repeat(depth), ") DAY".repeat(depth)))
+    };
+    let sum = |depth: usize| {
+        format!(
+            "DELETE FROM t WHERE a = {}1{}",
+            "b + INTERVAL (".repeat(depth),
+            ") DAY".repeat(depth)
+        )
+    };
+    let special = |kind: &str, count: usize| {
+        format!("CREATE TABLE IF NOT EXISTS t (a INT{})", format!(", {kind} KEY (a)").repeat(count))
+    };
+    let checks = ", c INT CHECK (a IN (1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9))".repeat(3_000);
+    let several = |count: usize, statement: String| vec![statement; count].join(";");
+    let stars =
+        |count: usize| format!("DELETE a{} FROM t AS a WHERE a.id=1", ", a.*".repeat(count));
+    let targets = format!(
+        "DELETE c0{} FROM t AS c{} WHERE {}",
+        listed(60, |at| format!(", c{}", at + 1), ""),
+        listed(61, |at| format!(", t AS c{at}"), ""),
+        listed(900, |at| format!("c{}.id=1", 60 - at / 15), " AND ")
+    );
+    decide([
+        case("20 INTERVALs in each other", nested(20), Answer::Refuse),
+        case("38 INTERVALs in each other", nested(38), Answer::Refuse),
+        case("19 sums of INTERVALs in each other", sum(19), Answer::Allow),
+        case("rows of a query", filled(&inserted("1"), ",((SELECT 1))", ""), Answer::TooMuch),
+        case(
+            "rows of a query of a table",
+            filled(&inserted("1"), ",((SELECT 1 FROM a))", ""),
+            Answer::TooMuch,
+        ),
+        case(
+            "4,096 queries",
+            inserted(&vec!["(SELECT a FROM b WHERE c GROUP BY d)"; 4_096].join("),(")),
+            Answer::Allow,
+        ),
+        case("4,000 full-text keys", special("FULLTEXT", 4_000), Answer::Allow),
+        case("95 tables of 600 spatial keys", several(95, special("SPATIAL", 600)), Answer::Allow),
+        case(
+            "full-text keys before many checks",
+            format!("{}{checks})", special("FULLTEXT", 1_000).strip_suffix(')').unwrap()),
+            Answer::Refuse,
+        ),
+        case(
+            "stars of targets",
+            filled("DELETE ", "a.*)", " FROM t AS a WHERE a.id=1"),
+            Answer::Refuse,
+        ),
+        case("95 DELETEs of 100 targets", several(95, stars(100)), Answer::Refuse),
+        case("34 DELETEs of 4,000 targets", several(34, stars(4_000)), Answer::TooMuch),
+        case("80 DELETEs of many targets and conditions", several(80, targets), Answer::Allow),
     ]);
 }
 

@@ -26,7 +26,7 @@ pub const GUEST_MEMORIES_MAX: u32 = 1;
 
 /// Budget of one call, in wasmtime's units of fuel (about one per instruction): the deterministic
 /// bound that decides. The most expensive payloads within policy v1's limits (100 statements of 900
-/// operators each) take half of it and about a second.
+/// operators each) take half of it and just under a second.
 pub const GUEST_FUEL_MAX: u64 = 10_000_000_000;
 
 /// The WebAssembly proposals a policy may use: what rustc emits for `wasm32-unknown-unknown`, and

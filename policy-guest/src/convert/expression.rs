@@ -79,6 +79,12 @@ const fn binary(op: &BinaryOperator) -> Option<Binary> {
     })
 }
 
+/// `DEFAULT`, the column's own.
+fn is_default(expr: &Ast) -> bool {
+    matches!(expr, Ast::Identifier(ident)
+        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("DEFAULT"))
+}
+
 /// Where an expression stands, as far as the parser recorded it.
 fn place(expr: &Ast) -> Option<Span> {
     span_of(expr.span())
@@ -88,6 +94,12 @@ impl Context<'_> {
     /// Converts an expression.
     pub(crate) fn expr(&mut self, expr: Ast) -> Option<Expr> {
         match expr {
+            Ast::Nested(inner) if is_default(&inner) => {
+                let finding = Finding::new(&code::EXPRESSION)
+                    .message("DEFAULT in parentheses")
+                    .near(place(&inner));
+                self.refuse(finding)
+            }
             Ast::Nested(inner) => self.nested(*inner),
             Ast::Value(value) => self.value(value),
             Ast::Prefixed { prefix, value } => self.introduced(&prefix, *value),

@@ -18,6 +18,8 @@ use crate::parse::INTERVAL_INDEX;
 /// A call's arguments, taken apart.
 struct Arguments {
     distinct: bool,
+    /// ALL, which an aggregate may be given and which changes nothing.
+    all: bool,
     star: bool,
     exprs: Vec<Ast>,
     order: Vec<sqlparser::ast::OrderByExpr>,
@@ -86,6 +88,7 @@ impl Context<'_> {
         };
         let mut arguments = Arguments {
             distinct: matches!(duplicate_treatment, Some(DuplicateTreatment::Distinct)),
+            all: matches!(duplicate_treatment, Some(DuplicateTreatment::All)),
             star: false,
             exprs: Vec::with_capacity(args.len()),
             order: Vec::new(),
@@ -165,7 +168,7 @@ impl Context<'_> {
         }
         let separated = arguments.separator.is_some() || !arguments.order.is_empty();
         let misused = (aggregate && !self.in_select)
-            || (!aggregate && (arguments.distinct || arguments.star))
+            || (!aggregate && (arguments.distinct || arguments.all || arguments.star))
             || (arguments.star && (function.name != "COUNT" || arguments.distinct))
             || (separated && function.name != "GROUP_CONCAT");
         if misused {
@@ -237,8 +240,8 @@ impl Context<'_> {
 
     /// `ROW(a, b)` is `(a, b)` (manual: "Row Subqueries").
     fn row(&mut self, arguments: Arguments, span: Option<Span>) -> Option<Expr> {
-        let Arguments { distinct, star, exprs, order, separator } = arguments;
-        if distinct || star || exprs.len() < 2 || !order.is_empty() || separator.is_some() {
+        let Arguments { distinct, all, star, exprs, order, separator } = arguments;
+        if distinct || all || star || exprs.len() < 2 || !order.is_empty() || separator.is_some() {
             return self.refuse_code(&code::FUNCTION_FORM, span);
         }
         self.every(exprs, Self::expr).map(Expr::Row)
@@ -251,7 +254,8 @@ impl Context<'_> {
 
     /// The one argument of a call, which has to be a column's name.
     fn only_column(&mut self, arguments: Arguments, span: Option<Span>) -> Option<Vec<Ident>> {
-        let plain = !arguments.distinct && !arguments.star && arguments.order.is_empty();
+        let plain =
+            !arguments.distinct && !arguments.all && !arguments.star && arguments.order.is_empty();
         match (<[Ast; 1]>::try_from(arguments.exprs), plain) {
             (Ok([Ast::Identifier(name)]), true) => Some(vec![name]),
             (Ok([Ast::CompoundIdentifier(parts)]), true) => Some(parts),

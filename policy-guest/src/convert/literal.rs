@@ -105,6 +105,16 @@ impl Context<'_> {
     }
 
     /// A string where the server takes exactly one token: a comment, a member of ENUM, an alias.
+    /// Is it several strings, one behind the other?
+    pub(crate) fn is_adjacent_string(&self, value: &Value) -> bool {
+        let (Value::SingleQuotedString(handle) | Value::NationalStringLiteral(handle)) = value
+        else {
+            return false;
+        };
+        let literal = handle.parse::<usize>().ok().and_then(|at| self.literals.get(at));
+        literal.is_some_and(|literal| literal.adjacent)
+    }
+
     pub(crate) fn single_string(&mut self, handle: &str) -> Option<String> {
         let literal = self.resolve(handle)?;
         let (kind, adjacent, span) = (literal.kind, literal.adjacent, literal.span);

@@ -180,7 +180,7 @@ impl Context<'_> {
 
     fn select_item(&mut self, item: AstItem) -> Option<SelectItem> {
         match item {
-            AstItem::UnnamedExpr(expr) => self.expr(expr).map(|expr| SelectItem::Expr(expr, None)),
+            AstItem::UnnamedExpr(expr) => self.unnamed_item(expr),
             AstItem::ExprWithAlias { expr, alias } => {
                 let (expr, alias) = (self.expr(expr), self.column_alias(alias));
                 Some(SelectItem::Expr(expr?, Some(alias?)))
@@ -212,6 +212,37 @@ impl Context<'_> {
                 self.refuse_code(&code::SELECT_FORM, None)
             }
         }
+    }
+
+    /// A column without an alias is called what its author wrote, where that is a name at all.
+    ///
+    /// `CURRENT_DATE` is printed with parentheses, so it is given that name. Of strings that touch,
+    /// MySQL takes the first as the name and MariaDB all of them.
+    fn unnamed_item(&mut self, expr: Ast) -> Option<SelectItem> {
+        let mut written = &expr;
+        let mut bare = true;
+        while let Ast::Nested(inner) = written {
+            written = inner;
+            bare = false;
+        }
+        let name = match written {
+            // In parentheses it is called by its text with them, which is no name.
+            Ast::Identifier(ident) if bare && ident.quote_style.is_none() => Some(ident.clone()),
+            Ast::Value(value) if self.is_adjacent_string(&value.value) => {
+                let finding = Finding::new(&code::SELECT_FORM)
+                    .message("strings that touch, as a column without a name")
+                    .help("give the column an alias, or write one string")
+                    .near(span_of(value.span));
+                return self.refuse(finding);
+            }
+            _ => None,
+        };
+        let expr = self.expr(expr)?;
+        let alias = match (&expr, name) {
+            (Expr::Call(..), Some(name)) => Some(self.name_after_dot(name)?),
+            _ => None,
+        };
+        Some(SelectItem::Expr(expr, alias))
     }
 
     fn plain_wildcard(&mut self, options: WildcardAdditionalOptions) -> Option<()> {

@@ -54,8 +54,8 @@ codes! {
         bad: "", good: "",
     }
     ITEM_COUNT "item-count" Error {
-        message: "list has more than 4,096 items",
-        help: "no table has more columns; split the statement, rows and lists of literals do not count",
+        message: "statement has too many items of a list, or queries",
+        help: "split the statement; rows and lists of literals do not count",
         bad: "", good: "",
     }
     CHARACTER "character" Error {

@@ -189,26 +189,47 @@ fn unit(parser: &mut Parser<'_>) -> Result<DateTimeField, ParserError> {
 }
 
 /// `INTERVAL expr unit`, or the function INTERVAL with two arguments or more.
+///
+/// What is in parentheses is read once: trying one form and then the other would double the work at
+/// every level.
 fn interval(parser: &mut Parser<'_>) -> Parsed {
-    if opens(parser) {
-        let index = parser.maybe_parse(|parser| {
-            parser.expect_token(&Token::LParen)?;
-            let items = parser.parse_comma_separated(Parser::parse_expr)?;
-            parser.expect_token(&Token::RParen)?;
-            if items.len() > 1 { Ok(items) } else { parser.expected("`,`", parser.peek_token()) }
-        })?;
-        if let Some(items) = index {
-            return Ok(call(Ident::new(INTERVAL_INDEX), items));
+    let value = if opens(parser) && !is_query(parser) {
+        parser.expect_token(&Token::LParen)?;
+        let mut items = parser.parse_comma_separated(Parser::parse_expr)?;
+        parser.expect_token(&Token::RParen)?;
+        match (items.pop(), items.is_empty()) {
+            (Some(only), true) => rest_of(parser, Expr::Nested(Box::new(only)))?,
+            (last, _) => {
+                items.extend(last);
+                return Ok(call(Ident::new(INTERVAL_INDEX), items));
+            }
         }
-    }
-    let value = Box::new(parser.parse_expr()?);
+    } else {
+        parser.parse_expr()?
+    };
     Ok(Expr::Interval(Interval {
-        value,
+        value: Box::new(value),
         leading_field: Some(unit(parser)?),
         leading_precision: None,
         last_field: None,
         fractional_seconds_precision: None,
     }))
+}
+
+/// `(SELECT`
+fn is_query(parser: &Parser<'_>) -> bool {
+    matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word)
+        if word.quote_style.is_none() && matches!(word.keyword, Keyword::SELECT | Keyword::WITH))
+}
+
+/// The operators behind an operand that was read already.
+fn rest_of(parser: &mut Parser<'_>, mut expr: Expr) -> Parsed {
+    loop {
+        match parser.get_next_precedence()? {
+            0 => return Ok(expr),
+            precedence => expr = parser.parse_infix(expr, precedence)?,
+        }
+    }
 }
 
 fn call(name: Ident, args: Vec<Expr>) -> Expr {

@@ -321,8 +321,9 @@ impl Context<'_> {
             Ast::Nested(inner) => self.pure(*inner, span).map(Default::Expr),
             Ast::Value(value) => self.literal(value).map(Default::Literal),
             Ast::UnaryOp { op: op @ (UnaryOperator::Minus | UnaryOperator::Plus), expr } => {
+                let bare = !matches!(*expr, Ast::Nested(_));
                 match self.expr(*expr)? {
-                    Expr::Literal(Literal::Number(digits)) => {
+                    Expr::Literal(Literal::Number(digits)) if bare => {
                         Some(Default::Signed(matches!(op, UnaryOperator::Minus), digits))
                     }
                     _ => self.refuse_code(&code::DEFAULT, span),
@@ -361,7 +362,10 @@ fn now(expr: &Ast) -> Option<Option<u32>> {
             let sqlparser::ast::FunctionArguments::List(list) = &function.args else {
                 return None;
             };
-            if !is_now(ident) || function.over.is_some() || !list.clauses.is_empty() {
+            let plain = function.over.is_none()
+                && list.clauses.is_empty()
+                && list.duplicate_treatment.is_none();
+            if !is_now(ident) || !plain {
                 return None;
             }
             match list.args.as_slice() {

@@ -11,6 +11,9 @@ use crate::model::{Delete, Derived, Expr, JoinCondition, TableRef, Target};
 use crate::names::{Name, TableName, object_span};
 use crate::selective;
 
+/// Tables a DELETE may take rows from, and read: servers join no more (manual: "Limits on Joins").
+const TARGET_COUNT_MAX: usize = 61;
+
 impl Context<'_> {
     pub(super) fn delete(&mut self, delete: AstDelete) -> Option<Delete> {
         let AstDelete {
@@ -157,13 +160,24 @@ impl Context<'_> {
         if constant {
             return self.refuse_code(&code::CONSTANT_CONDITION, span);
         }
+        if targets.len() > TARGET_COUNT_MAX {
+            let message = format!("DELETE from more than {TARGET_COUNT_MAX} tables");
+            return self.refuse(Finding::new(&code::DELETE_FORM).message(message).near(span));
+        }
         let condition = condition?;
-        let targets = self.every(targets, |context, name| context.target(name, &from, &condition));
+        let compared = selective::Compared::of(&from, &condition);
+        let targets = self.every(targets, |context, name| context.target(name, &from, &compared));
+        drop(compared);
         Some(Delete::Multi { targets: targets?, from, condition })
     }
 
     /// A target names a joined table, or the alias of one.
-    fn target(&mut self, name: ObjectName, from: &[TableRef], condition: &Expr) -> Option<Target> {
+    fn target(
+        &mut self,
+        name: ObjectName,
+        from: &[TableRef],
+        compared: &selective::Compared<'_>,
+    ) -> Option<Target> {
         let span = object_span(&name);
         let mut parts = self.idents(name, span)?;
         let last = parts.pop()?;
@@ -183,7 +197,7 @@ impl Context<'_> {
                 .near(span);
             return self.refuse(finding);
         };
-        if !selective::binds(&name, from, condition) {
+        if !compared.binds(&name) {
             let finding = Finding::new(&code::DELETE_CONDITION)
                 .message(format!("nothing is compared with a column of `{}`", name.as_str()))
                 .near(span);

@@ -271,6 +271,12 @@ fn prefix(call: sqlparser::ast::Function) -> Option<(Ident, u32)> {
     let (Some(ObjectNamePart::Identifier(ident)), None) = (parts.next(), parts.next()) else {
         return None;
     };
-    let plain = call.over.is_none() && call.filter.is_none() && list.clauses.is_empty();
+    let plain = call.over.is_none()
+        && call.filter.is_none()
+        && call.null_treatment.is_none()
+        && call.within_group.is_empty()
+        && matches!(call.parameters, FunctionArguments::None)
+        && list.clauses.is_empty()
+        && list.duplicate_treatment.is_none();
     plain.then_some((ident, digits.parse().ok()?))
 }

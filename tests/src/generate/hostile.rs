@@ -297,6 +297,14 @@ const COMMENTS: &[&str] = &[
     "\\",
 ];
 
+/// How many forms there are to hide.
+pub const HIDDEN_FORMS: usize = TABLES.len()
+    + VALUES.len()
+    + COLUMNS.len()
+    + FUNCTIONS.len()
+    + STATEMENTS.len()
+    + COMMENTS.len();
+
 /// A hostile payload from these bytes, or none when the payload has no place for what was drawn.
 pub fn hostile(kind: Kind, bytes: &[u8]) -> Option<Hostile> {
     let (first, rest) = bytes.split_at_checked(6)?;

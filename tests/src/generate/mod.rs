@@ -23,7 +23,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use crate::fidelity::Setup;
 
 pub use choices::Choices;
-pub use hostile::hostile;
+pub use hostile::{HIDDEN_FORMS, hostile};
 pub use writer::{Script, Slot, Writer};
 
 /// The tables generated payloads are about.

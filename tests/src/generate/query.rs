@@ -5,7 +5,7 @@ use super::{Slot, Writer, expression};
 
 /// A sub-query where an expression may stand.
 pub(super) fn in_expression(writer: &mut Writer<'_>, outer: Scope) {
-    match writer.choices.below(5) {
+    match writer.choices.below(6) {
         0 => writer.parens(|writer| of_one_value(writer)),
         1 => {
             writer.words_of(&["EXISTS", "NOT EXISTS"]);
@@ -22,6 +22,7 @@ pub(super) fn in_expression(writer: &mut Writer<'_>, outer: Scope) {
             writer.words_of(&["ANY", "SOME", "ALL"]);
             writer.parens(|writer| of_one_value(writer));
         }
+        4 => writer.parens(of_unnamed_column),
         _ => writer.parens(|writer| {
             writer.words("SELECT");
             writer.words_of(&["MAX", "MIN", "COUNT", "SUM"]);
@@ -34,6 +35,35 @@ pub(super) fn in_expression(writer: &mut Writer<'_>, outer: Scope) {
 
 fn operand(writer: &mut Writer<'_>, scope: Scope) {
     writer.parens(|writer| expression::any(writer, scope.without_queries()));
+}
+
+/// A derived table whose column is called what was written.
+fn of_unnamed_column(writer: &mut Writer<'_>) {
+    let (item, name) = writer.choices.of_list(&[
+        ("CURRENT_DATE", "`current_date`"),
+        ("UTC_DATE", "utc_date"),
+        ("LOCALTIME", "`localtime`"),
+        ("'za'", "za"),
+        ("5e1", "`5e1`"),
+        ("TRUE", "`true`"),
+        ("id", "id"),
+    ]);
+    writer.words("SELECT");
+    let qualified = writer.choices.once_in(2);
+    writer.token(if qualified { format!("x.{name}") } else { name.to_owned() });
+    writer.words("FROM");
+    writer.parens(|writer| {
+        writer.words("SELECT");
+        writer.token(item);
+        writer.words("FROM");
+        table(writer, "u");
+    });
+    writer.words("AS");
+    writer.token("x");
+    writer.words("WHERE");
+    writer.token(format!("x.{name}"));
+    writer.words("IS NOT NULL LIMIT");
+    writer.token("1");
 }
 
 /// One row of one column, or none.

@@ -179,6 +179,12 @@ fn create(writer: &mut Writer<'_>, index: usize) {
             writer.token(",");
             primary_key(writer);
         }
+        if writer.choices.once_in(6) {
+            // A column may stand behind the keys as long as it has none of its own.
+            writer.token(",");
+            writer.token("late");
+            writer.words_of(&["INT", "VARCHAR(9) NOT NULL", "TEXT", "DATETIME NULL"]);
+        }
     });
     let options = writer.choices.below(4);
     for position in 0..options {
