@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, plan};
 /// Rows that are done, wait, are claimed or not due yet.
 const ROW_COUNT: u32 = 100_000;
 /// Rows a claim may read: two looks, the row it takes, and the row it reads back.
-const ROWS_READ_MAX: u64 = 24;
+const ROWS_READ_MAX: u64 = 12;
 
 /// Copies the plan's rows over and over, under other keys.
 async fn fill(fixture: &Fixture) {

@@ -1,7 +1,7 @@
 //! `submit`, `outbox` and `compensate` as an operator runs them.
 
 use tollgate_tests::chain::{Chain, Plugin};
-use tollgate_tests::cli::{Run, run};
+use tollgate_tests::cli::{Run, binary, run};
 
 use crate::process::{Process, submit, tollgate};
 
@@ -115,4 +115,38 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
     let again = command(&chain, &["outbox", "retry", "up:1"]);
     assert_eq!(again.code(), Some(1));
     assert!(again.stderr.contains("it is APPLIED"), "{}", again.stderr);
+}
+
+#[tokio::test]
+async fn a_step_whose_compensation_was_begun_elsewhere_is_superseded() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = plugins();
+    submit(&chain, &plugin, &plugin.document_of("up", &["orders", "rows"]));
+    let folder = plugin.release_folder("1.0.0").display().to_string();
+    let back = ["execute", &folder, "schema", "--step-key", "up:1:compensate"];
+    let back = [&back[..], &["--direction", "compensate", "--reverses", "up:1"]].concat();
+    assert_eq!(command(&chain, &back).code(), Some(0));
+    work(&chain, &plugin);
+    let lines = command(&chain, &["outbox", "up", "--json"]).json_lines();
+    assert_eq!(lines[1]["status"], "SUPERSEDED");
+    assert_eq!(lines[1]["lastErrorCode"], "superseded");
+    assert_eq!(lines[2]["status"], "WAITING", "nothing runs behind it");
+    assert_eq!(chain.rows::<String>("SHOW TABLES LIKE 'entry'").await.len(), 0);
+}
+
+/// The example for embedders does what it says: its own catalog, our outbox and worker.
+#[tokio::test]
+async fn an_embedder_brings_a_catalog_of_its_own() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = plugins();
+    let file = plugin.root().join("plan.json");
+    std::fs::write(&file, plugin.document_of("up", &["orders", "rows"])).unwrap();
+    let example = binary().parent().unwrap().join("examples/embed_outbox");
+    assert!(example.exists(), "run `cargo build --workspace --all-targets`");
+    let mut embedder = std::process::Command::new(example);
+    let done = run(embedder.arg(&file).arg(plugin.root()).envs(chain.variables()));
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    assert_eq!(chain.value::<u32>("SELECT COUNT(*) FROM entry").await, 1);
 }

@@ -104,3 +104,34 @@ async fn a_second_signal_ends_it_at_once() {
         drop(holder);
     }
 }
+
+#[tokio::test]
+async fn a_restart_of_both_servers_is_survived() {
+    let mut chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let mut names = Vec::new();
+    for number in 0..20 {
+        let name = format!("p{number}");
+        let text = format!("CREATE TABLE IF NOT EXISTS t{number} (id INT PRIMARY KEY)");
+        plugin.install_as(&name, "1.0.0", &text, None);
+        names.push(name);
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    submit(&chain, &plugin, &plugin.document_of("up", &names));
+    let log = plugin.root().join("log");
+    let hasty = [("WORKER_LEASE_SECONDS", "5"), ("SQL_TARGET_RECEIPT_LEASE_SECONDS", "30")];
+    let mut worker = Process::start(&chain, &plugin, &hasty, &["--until-idle"], &log);
+    worker.wait_until_it_says("status=\"APPLIED\"");
+    chain.server.kill9();
+    worker.wait_until_it_says("the server does not answer");
+    chain.server.start_again();
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    worker.wait_until_it_says("the server answers again");
+    let applied: Vec<(String, u32)> = chain
+        .control_rows("SELECT status, COUNT(*) FROM factory_plugin_control_outbox GROUP BY status")
+        .await;
+    assert_eq!(applied, [("APPLIED".to_owned(), 20)], "{}", worker.log());
+    let tables = chain.rows::<String>("SHOW TABLES LIKE 't%'").await;
+    assert_eq!(tables.len(), 20);
+}

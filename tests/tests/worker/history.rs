@@ -191,3 +191,70 @@ impl fmt::Display for History {
         )
     }
 }
+
+/// A history in which one plan of two steps went well.
+fn sound() -> History {
+    let change = |key: &str, from: &str, to: &str, tokens: (&str, &str)| Change {
+        key: key.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        tokens: (tokens.0.to_owned(), tokens.1.to_owned()),
+        lease_was_over: false,
+    };
+    let outbox = vec![
+        change("a:1", "PENDING", "CLAIMED", ("", "x")),
+        change("a:1", "CLAIMED", "APPLIED", ("x", "x")),
+        change("a:2", "WAITING", "PENDING", ("", "")),
+        change("a:2", "PENDING", "CLAIMED", ("", "y")),
+        change("a:2", "CLAIMED", "APPLIED", ("y", "y")),
+    ];
+    let ledger = vec![
+        change("a:1", "RUNNING", "SUCCEEDED", ("r", "r")),
+        change("a:2", "RUNNING", "SUCCEEDED", ("s", "s")),
+    ];
+    let row = |position: u32| {
+        (format!("a:{}", position + 1), "a".to_owned(), position, "APPLIED".to_owned())
+    };
+    let receipt = |key: &str| (key.to_owned(), "SUCCEEDED".to_owned());
+    History {
+        outbox,
+        ledger,
+        rows: vec![row(0), row(1)],
+        receipts: vec![receipt("a:1"), receipt("a:2")],
+    }
+}
+
+/// Whether the checker objects to a history that was sound before this was done to it.
+fn is_refused(spoil: impl FnOnce(&mut History)) -> bool {
+    let mut history = sound();
+    spoil(&mut history);
+    std::panic::catch_unwind(|| history.check(2)).is_err()
+}
+
+#[test]
+fn the_checker_accepts_what_is_sound_and_nothing_else() {
+    sound().check(2);
+    assert!(is_refused(|history| history.rows[1].3 = "PENDING".to_owned()), "a lost step");
+    assert!(is_refused(|history| drop(history.receipts.pop())), "a lost receipt");
+    assert!(is_refused(|history| history.ledger.swap(0, 1)), "out of order on the target");
+    assert!(is_refused(|history| history.outbox.swap(1, 3)), "out of order in the outbox");
+    let again = |changes: &mut Vec<Change>| changes.extend(changes.last().cloned());
+    assert!(is_refused(|history| again(&mut history.outbox)), "applied twice");
+    assert!(is_refused(|history| again(&mut history.ledger)), "completed twice");
+    let takeover = |change: &Change, lease_was_over| Change {
+        to: change.from.clone(),
+        tokens: (change.tokens.0.clone(), "z".to_owned()),
+        lease_was_over,
+        ..change.clone()
+    };
+    for lease_was_over in [false, true] {
+        let refused = is_refused(|history| {
+            let stolen = takeover(&history.outbox[1], lease_was_over);
+            history.outbox[1].tokens = ("z".to_owned(), "z".to_owned());
+            history.outbox.insert(1, stolen);
+        });
+        assert_eq!(refused, !lease_was_over, "a live claim that was taken");
+    }
+    let overwritten = |history: &mut History| history.outbox[1].tokens.1 = "z".to_owned();
+    assert!(is_refused(overwritten), "an end under another's token");
+}
