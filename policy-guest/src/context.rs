@@ -1,5 +1,7 @@
 //! What is known while one statement is read.
 
+use sqlparser::tokenizer::TokenWithSpan;
+
 use crate::decision::{Span, TableAccess};
 use crate::diagnostics::{Code, Finding};
 use crate::lexer::Literal;
@@ -13,6 +15,8 @@ pub(crate) struct Context<'a> {
     pub(crate) protected_tables: &'a [&'a str],
     pub(crate) source: &'a str,
     pub(crate) literals: &'a [Literal],
+    /// Lists that `bulk` took past the parser.
+    pub(crate) lists: Vec<Vec<TokenWithSpan>>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) tables: Vec<TableAccess>,
     /// A target of a DELETE was written `table.*`; `rewrite` took the star off.
@@ -37,6 +41,7 @@ impl<'a> Context<'a> {
             protected_tables,
             source,
             literals,
+            lists: Vec::new(),
             findings: Vec::new(),
             tables: Vec::new(),
             star_targets: false,

@@ -10,7 +10,7 @@ use crate::head::{self, Kind};
 use crate::lexer::{self, Literal, span_of};
 use crate::names::shortened;
 use crate::normalise::normalise;
-use crate::{limits, model, parse, rewrite};
+use crate::{bulk, items, limits, model, parse, rewrite};
 
 /// Diagnostics of a payload that are listed. A payload of 1 MiB can have hundreds of thousands.
 const DIAGNOSTICS_MAX: usize = 500;
@@ -56,37 +56,40 @@ fn decide_text(request: &Request<'_>, source: &str) -> Decision {
         let message = format!("payload has {} statements, more than 100", parts.len());
         let first_over = parts.get(LIMITS.statement_count_max as usize).map(|part| part.span);
         findings.push(Finding::new(&code::STATEMENT_COUNT).message(message).near(first_over));
-        return deny(findings);
+        return deny(findings, lexed.unlisted);
     }
     let mut statements = Vec::with_capacity(parts.len());
     for part in parts {
         let index = part.index;
         let lexical = findings.iter().any(|finding| finding.statement == Some(index));
+        let first = part.tokens.first().and_then(|token| span_of(token.span));
         let (read, found) = statement(request, source, &lexed.literals, part, lexical);
         statements.extend(read);
         findings.extend(found.into_iter().map(|mut finding| {
             finding.statement = Some(index);
+            // Without a place of its own it is about the statement, which its first word shows.
+            finding.span = finding.span.or(first);
             finding
         }));
     }
     if findings.iter().any(Finding::is_error) {
-        deny(findings)
+        deny(findings, lexed.unlisted)
     } else {
-        Decision::Allow(Allowance { statements, advisories: ordered(findings) })
+        Decision::Allow(Allowance { statements, advisories: ordered(findings, 0) })
     }
 }
 
-fn deny(findings: Vec<Finding>) -> Decision {
-    Decision::Deny(ordered(findings))
+fn deny(findings: Vec<Finding>, unlisted: usize) -> Decision {
+    Decision::Deny(ordered(findings, unlisted))
 }
 
-/// In the order of the text, each place and code once.
-fn ordered(mut findings: Vec<Finding>) -> Vec<Diagnostic> {
+/// In the order of the text, each place and code once. `unlisted` ones are counted and not known.
+fn ordered(mut findings: Vec<Finding>, unlisted: usize) -> Vec<Diagnostic> {
     findings.sort_by_key(|finding| (finding.statement, finding.span));
     // Errors first when there are too many to read: an advisory must not hide one.
     if findings.len() > DIAGNOSTICS_MAX {
         findings.sort_by_key(|finding| !finding.is_error());
-        let further = findings.len() - DIAGNOSTICS_MAX;
+        let further = findings.len() - DIAGNOSTICS_MAX + unlisted;
         let denied = findings.get(DIAGNOSTICS_MAX).is_some_and(Finding::is_error);
         findings.truncate(DIAGNOSTICS_MAX);
         findings.sort_by_key(|finding| (finding.statement, finding.span));
@@ -112,26 +115,28 @@ struct Part {
 }
 
 /// Statements end at semicolon *tokens*: those of strings and comments are not tokens.
-fn split(tokens: Vec<TokenWithSpan>) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
-    let mut current: Vec<TokenWithSpan> = Vec::new();
-    let mut close = |current: &mut Vec<TokenWithSpan>| {
-        let first = current.first().and_then(|token| span_of(token.span));
-        let last = current.last().and_then(|token| span_of(token.span));
+///
+/// They are cut off from the end, so that the largest part, most often the whole, stays where it is.
+fn split(mut tokens: Vec<TokenWithSpan>) -> Vec<Part> {
+    let ends: Vec<usize> = (0..tokens.len())
+        .filter(|&at| tokens.get(at).is_some_and(|token| token.token == Token::SemiColon))
+        .collect();
+    let mut cut: Vec<Vec<TokenWithSpan>> = Vec::new();
+    for end in ends.into_iter().rev() {
+        cut.push(tokens.split_off(end + 1));
+        tokens.pop();
+    }
+    cut.push(tokens);
+    let mut parts = Vec::new();
+    for tokens in cut.into_iter().rev() {
+        let first = tokens.first().and_then(|token| span_of(token.span));
+        let last = tokens.last().and_then(|token| span_of(token.span));
         if let (Some(first), Some(last)) = (first, last) {
             let index = u32::try_from(parts.len()).unwrap_or(u32::MAX);
             let span = Span { start: first.start, end: last.end };
-            parts.push(Part { index, tokens: std::mem::take(current), span });
-        }
-    };
-    for token in tokens {
-        if token.token == Token::SemiColon {
-            close(&mut current);
-        } else {
-            current.push(token);
+            parts.push(Part { index, tokens, span });
         }
     }
-    close(&mut current);
     parts
 }
 
@@ -155,6 +160,25 @@ struct Reading {
     findings: Vec<Finding>,
 }
 
+/// What a statement's tokens have to stay within.
+#[derive(Clone, Copy)]
+struct Bounds {
+    nesting_max: usize,
+    token_count_max: usize,
+}
+
+/// Of what an author wrote.
+const WRITTEN: Bounds = Bounds {
+    nesting_max: LIMITS.nesting_max as usize,
+    token_count_max: items::PARSED_TOKEN_COUNT_MAX,
+};
+
+/// Of what the printer wrote, with its parentheses and qualifiers.
+const PRINTED: Bounds = Bounds {
+    nesting_max: limits::NESTING_READ_BACK_MAX,
+    token_count_max: items::PARSED_TOKEN_COUNT_READ_BACK_MAX,
+};
+
 /// Reads one statement's tokens. What was refused before the parser saw it keeps what the parser
 /// then trips over from being reported as well.
 fn read(
@@ -163,9 +187,9 @@ fn read(
     literals: &[Literal],
     mut tokens: Vec<TokenWithSpan>,
     refused: bool,
-    nesting_max: usize,
+    bounds: Bounds,
 ) -> Reading {
-    let mut findings = limits::check(&tokens, nesting_max);
+    let mut findings = limits::check(&tokens, bounds.nesting_max);
     let too_deep = !findings.is_empty();
     let (kind, head) = head::read(&mut tokens);
     findings.extend(head);
@@ -173,16 +197,25 @@ fn read(
     let (Some(kind), false) = (kind, too_deep) else {
         return reading;
     };
+    let lists = bulk::fold(kind, &mut tokens);
+    if let Some(finding) = items::check(&tokens, bounds.token_count_max) {
+        reading.findings.push(finding);
+        return reading;
+    }
     let rewritten = rewrite::rewrite(kind, &mut tokens, literals);
     reading.findings.extend(rewritten.findings);
     match parse::parse(tokens) {
         Ok(statement) => {
             let mut context =
                 Context::new(request.catalog, request.protected_tables, source, literals);
+            context.lists = lists;
             context.star_targets = rewritten.star_targets;
             reading.model = context.statement(statement);
             reading.tables = context.tables;
-            reading.findings.extend(context.findings);
+            // The head says it with a fix, where it sees it.
+            let plain = reading.findings.iter().any(|finding| finding.is(&code::INSERT_PLAIN));
+            let found = context.findings.into_iter();
+            reading.findings.extend(found.filter(|one| !(plain && one.is(&code::INSERT_PLAIN))));
         }
         Err(failure) if !refused && !reading.findings.iter().any(Finding::is_error) => {
             reading.findings.push(not_understood(&failure));
@@ -252,7 +285,7 @@ fn statement(
 ) -> (Option<Statement>, Vec<Finding>) {
     let Part { index, tokens, span } = part;
     let Reading { kind, model, mut tables, mut findings } =
-        read(request, source, literals, tokens, refused, LIMITS.nesting_max as usize);
+        read(request, source, literals, tokens, refused, WRITTEN);
     let refused = refused || findings.iter().any(Finding::is_error);
     let (Some(kind), Some(model), false) = (kind, model, refused) else {
         if !refused {
@@ -275,7 +308,7 @@ fn statement(
 fn reads_back(request: &Request<'_>, text: &str, model: &model::Statement) -> bool {
     let lexed = lexer::lex(text);
     let Reading { model: again, findings, .. } =
-        read(request, text, &lexed.literals, lexed.tokens, false, limits::NESTING_READ_BACK_MAX);
+        read(request, text, &lexed.literals, lexed.tokens, false, PRINTED);
     lexed.findings.is_empty()
         && !findings.iter().any(Finding::is_error)
         && again.as_ref() == Some(model)

@@ -125,9 +125,7 @@ impl Head<'_> {
         };
         let next: Vec<_> = (1..=3).map(|ahead| self.keyword(self.at + ahead)).collect();
         if next != [Some(Keyword::IF), Some(Keyword::NOT), Some(Keyword::EXISTS)] {
-            let finding =
-                Finding::new(&code::IF_NOT_EXISTS).at(table).insert(table.end, " IF NOT EXISTS");
-            self.findings.push(finding);
+            self.condition(Finding::new(&code::IF_NOT_EXISTS).at(table), "IF NOT EXISTS");
         }
         Some(Kind::CreateTable)
     }
@@ -146,10 +144,30 @@ impl Head<'_> {
         };
         let next = (self.keyword(self.at + 1), self.keyword(self.at + 2));
         if next != (Some(Keyword::IF), Some(Keyword::EXISTS)) {
-            self.findings
-                .push(Finding::new(&code::IF_EXISTS).at(table).insert(table.end, " IF EXISTS"));
+            self.condition(Finding::new(&code::IF_EXISTS).at(table), "IF EXISTS");
         }
         Some(Kind::DropTable)
+    }
+
+    /// What is missing behind TABLE: inserted there when nothing like it stands there, put in place
+    /// of a clause of the same words otherwise (`IF EXIST`, `IF NOT EXIST`).
+    fn condition(&mut self, finding: Finding, wanted: &str) {
+        let table = self.word(self.at).map(|(.., span)| span);
+        let clause: Vec<Span> = (1..=3)
+            .map_while(|ahead| self.word(self.at + ahead))
+            .take_while(|(keyword, name, _)| {
+                matches!(keyword, Keyword::IF | Keyword::NOT | Keyword::EXISTS) || name == "EXIST"
+            })
+            .map(|(.., span)| span)
+            .collect();
+        // A column or table called NOT or EXISTS would have to be quoted, so the words are a clause.
+        self.findings.push(match (clause.first(), clause.last(), table) {
+            (Some(first), Some(last), _) => {
+                finding.replace(Span { start: first.start, end: last.end }, wanted)
+            }
+            (_, _, Some(table)) => finding.insert(table.end, format!(" {wanted}")),
+            _ => finding,
+        });
     }
 
     fn modifiers(&mut self, words: &[&str]) {

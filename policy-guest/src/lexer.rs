@@ -50,7 +50,13 @@ pub(crate) struct Lexed {
     pub(crate) tokens: Vec<TokenWithSpan>,
     pub(crate) literals: Vec<Literal>,
     pub(crate) findings: Vec<Finding>,
+    /// Findings beyond [`FINDINGS_MAX`].
+    pub(crate) unlisted: usize,
 }
+
+/// Findings that are kept: many more than are ever listed. A payload can have one at each byte, and
+/// a million of them do not fit into the memory of one decision.
+const FINDINGS_MAX: usize = 10_000;
 
 /// Lexes a payload. Whatever the policy refuses by its spelling alone becomes a finding, and a
 /// neutral token takes its place so that the rest is still read.
@@ -111,7 +117,11 @@ impl Lexer<'_> {
     }
 
     fn report(&mut self, finding: Finding, start: usize, end: usize) {
-        self.out.findings.push(finding.at(Self::span(start, end)));
+        if self.out.findings.len() < FINDINGS_MAX {
+            self.out.findings.push(finding.at(Self::span(start, end)));
+        } else {
+            self.out.unlisted += 1;
+        }
     }
 
     fn next(&mut self) {

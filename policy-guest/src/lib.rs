@@ -10,12 +10,15 @@
 //! | `lexer` | MySQL's lexical rules; refuses what is hostile by spelling alone |
 //! | `limits` | counts depth on the token stream |
 //! | `head` | the statement's kind, by its first words |
+//! | `bulk` | lists of nothing but literals, taken past the parser |
+//! | `items` | counts what is left for the parser |
 //! | `rewrite` | forms servers accept and sqlparser does not |
 //! | `parse` | sqlparser, with MySQL's grammar of expressions |
 //! | `statements`, `convert`, `names`, `functions` | the AST, converted into `model` |
 //! | `selective`, `subject`, `reads` | questions asked of the model |
 //! | `normalise` | the text that runs, printed from the model |
 
+mod bulk;
 mod charset;
 #[cfg(target_family = "wasm")]
 mod component;
@@ -27,6 +30,7 @@ mod describe;
 pub mod diagnostics;
 mod functions;
 mod head;
+mod items;
 mod lexer;
 mod limits;
 mod model;

@@ -178,6 +178,8 @@ fn names_in_quotes(tokens: &mut [TokenWithSpan], literals: &[Literal]) {
 fn key_block_size(tokens: &mut Vec<TokenWithSpan>) {
     let mut depth = 0_usize;
     let mut at = 0;
+    // Taken out at once: one by one costs the square of how many there are.
+    let mut dropped = Vec::new();
     while at < tokens.len() {
         match tokens.get(at).map(|token| &token.token) {
             Some(Token::LParen) => depth += 1,
@@ -196,12 +198,18 @@ fn key_block_size(tokens: &mut Vec<TokenWithSpan>) {
                     token.token = Token::make_keyword("COMMENT");
                 }
                 if equals {
-                    tokens.remove(at + 1);
+                    dropped.push(at + 1);
                 }
             }
         }
         at += 1;
     }
+    let mut dropped = dropped.into_iter().peekable();
+    let mut at = 0;
+    tokens.retain(|_| {
+        at += 1;
+        dropped.next_if_eq(&(at - 1)).is_none()
+    });
 }
 
 /// `FULLTEXT KEY k (a) COMMENT 'x'`: the parser reads no options of such an index, so it travels as a

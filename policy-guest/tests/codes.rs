@@ -20,6 +20,7 @@ fn generated(code: &Code) -> Option<Vec<u8>> {
         "payload-utf8" => b"DROP TABLE IF EXISTS t -- \xff".to_vec(),
         "statement-count" => "DROP TABLE IF EXISTS t;".repeat(101).into_bytes(),
         "token-count" => ",".repeat(700_001).into_bytes(),
+        "item-count" => format!("DROP TABLE IF EXISTS t{}", ", t".repeat(4_096)).into_bytes(),
         "operator-count" => {
             format!("DELETE FROM t WHERE id = 1{}", " OR id = 1".repeat(1_001)).into_bytes()
         }

@@ -46,3 +46,17 @@ install_mariadb() {
     install_packages mariadb-server-core mariadb-client-core
   fi
 }
+
+# Where cargo's tools that are missing are built, for the commands that follow.
+use_cargo_tools() {
+  tools=${TOLLGATE_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tollgate/tools}
+  export PATH="$tools/bin:$PATH"
+}
+
+# cargo_tool NAME VERSION: any version that is there is used; the one named is built otherwise.
+cargo_tool() {
+  if ! cargo "$1" --version >/dev/null 2>&1; then
+    say "building cargo-$1 $2 into $tools, once; this takes some minutes"
+    cargo install --quiet --locked --root "$tools" "cargo-$1@$2"
+  fi
+}

@@ -42,6 +42,16 @@ pub fn binary() -> PathBuf {
     binary
 }
 
+/// Cargo's target folder, `target`.
+///
+/// # Panics
+///
+/// When the test runs elsewhere.
+pub fn target_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own path");
+    test.ancestors().nth(3).expect("target/<profile>/deps/<test>").to_owned()
+}
+
 /// The binary with these arguments, and without anything of the environment that could steer it.
 pub fn command<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(binary());

@@ -72,6 +72,12 @@ pub fn fidelity() -> Vec<FidelityCase> {
     read("fidelity.jsonl")
 }
 
+/// Every payload of both corpora with its id, as it is decided for [`CATALOG`].
+pub fn payloads() -> Vec<(String, String)> {
+    let shapes = fidelity().into_iter().map(|case| (case.id, case.sql.replace("{db}", CATALOG)));
+    decisions().into_iter().map(|case| (case.id, case.sql)).chain(shapes).collect()
+}
+
 /// The policy's answer to a payload of the corpora.
 pub fn decide(payload: &str) -> Decision {
     tollgate_policy::decide(&Request {

@@ -6,9 +6,14 @@
 pub mod chain;
 pub mod cli;
 pub mod corpus;
+pub mod desk;
 pub mod fidelity;
 pub mod generate;
 pub mod hostile;
+pub mod installation;
+pub mod native;
 pub mod ranks;
+pub mod schema;
+pub mod second_policy;
 pub mod server;
 pub mod source;

@@ -1,139 +1,9 @@
 //! The commands that need a target, as an operator runs them against a real server.
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use tempfile::TempDir;
-use tollgate_tests::cli::{Run, command, run};
-use tollgate_tests::server::{MariaDb, PrivateServer};
-
-const TARGET: &str = "plugin_preview";
-const CONTROL: &str = "control_plane";
-/// Secrets: no output may ever hold them.
-const TARGET_USER: &str = "canary_target_user";
-const TARGET_PASSWORD: &str = "canary-target-password";
-const CONTROL_USER: &str = "canary_control_user";
-const CONTROL_PASSWORD: &str = "canary-control-password";
-const LITERAL: &str = "canary-literal";
-
-const FORWARD: &str = "
-    CREATE TABLE IF NOT EXISTS entry (id INT NOT NULL PRIMARY KEY, word VARCHAR(40));
-    INSERT IGNORE INTO entry (id, word) VALUES (1, 'canary-literal; one');
-";
-const BACK: &str = "DROP TABLE IF EXISTS entry;";
-
-/// A server with both catalogs and accounts, an environment for the binary, and a release folder.
-struct Installation {
-    server: PrivateServer,
-    variables: Vec<(String, String)>,
-    folder: TempDir,
-}
-
-impl Installation {
-    async fn new() -> Self {
-        let server = MariaDb::start();
-        server.create_catalog(TARGET).await;
-        server.create_catalog(CONTROL).await;
-        let grants = format!(
-            "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES ON `{}`.*",
-            TARGET.replace('_', r"\_")
-        );
-        server.create_account(TARGET_USER, TARGET_PASSWORD, &[&grants]).await;
-        let grants = format!("ALL PRIVILEGES ON `{}`.*", CONTROL.replace('_', r"\_"));
-        server.create_account(CONTROL_USER, CONTROL_PASSWORD, &[&grants]).await;
-        let variables = [
-            ("EXECUTOR_CODE", "sql-jdbc:v1"),
-            ("SQL_TARGET_ENABLED", "true"),
-            ("SQL_TARGET_ENVIRONMENT_CODE", "preview"),
-            ("SQL_TARGET_JDBC_URL", &server.jdbc_url(TARGET)),
-            ("SQL_TARGET_USERNAME", TARGET_USER),
-            ("SQL_TARGET_PASSWORD", TARGET_PASSWORD),
-            ("SQL_TARGET_ALLOWED_CATALOG", TARGET),
-            ("CONTROL_JDBC_URL", &server.jdbc_url(CONTROL)),
-            ("CONTROL_USERNAME", CONTROL_USER),
-            ("CONTROL_PASSWORD", CONTROL_PASSWORD),
-        ];
-        let variables = variables
-            .map(|(name, value)| (format!("FACTORY_PLUGIN_{name}"), value.to_owned()))
-            .to_vec();
-        let installation = Self { server, variables, folder: tempfile::tempdir().unwrap() };
-        installation.release("good", FORWARD, Some(BACK));
-        installation
-    }
-
-    /// The same with the ledger in place.
-    async fn ready() -> Self {
-        let installation = Self::new().await;
-        assert_eq!(installation.tollgate(&["init", "target"]).code(), Some(0));
-        installation
-    }
-
-    /// Installs a release folder `orders@1.0.0` under a name.
-    fn release(&self, name: &str, forward: &str, compensation: Option<&str>) -> PathBuf {
-        let folder = self.folder.path().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        let mut manifest = "code = \"orders\"\nversion = \"1.0.0\"\n\n[[contribution]]\n\
-            key = \"schema\"\ntype = \"DATABASE_MIGRATION\"\ntarget = \"sql\"\n\
-            idempotent = true\nforward = \"forward.sql\"\n"
-            .to_owned();
-        std::fs::write(folder.join("forward.sql"), forward).unwrap();
-        if let Some(compensation) = compensation {
-            manifest.push_str("compensation = \"back.sql\"\n");
-            std::fs::write(folder.join("back.sql"), compensation).unwrap();
-        }
-        std::fs::write(folder.join("plugin.toml"), manifest).unwrap();
-        folder
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = command(arguments);
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.current_dir(self.folder.path());
-        command
-    }
-
-    fn tollgate(&self, arguments: &[&str]) -> Run {
-        let run = run(&mut self.command(arguments));
-        self.assert_no_canaries(&run, arguments);
-        run
-    }
-
-    fn tollgate_with(&self, changes: &[(&str, &str)], arguments: &[&str]) -> Run {
-        let mut command = self.command(arguments);
-        for (name, value) in changes {
-            command.env(format!("FACTORY_PLUGIN_{name}"), value);
-        }
-        let run = run(&mut command);
-        self.assert_no_canaries(&run, arguments);
-        run
-    }
-
-    fn assert_no_canaries(&self, run: &Run, arguments: &[&str]) {
-        let port = format!(":{}", self.server.port());
-        let secrets = [TARGET_USER, TARGET_PASSWORD, CONTROL_USER, CONTROL_PASSWORD, LITERAL];
-        for secret in secrets.into_iter().chain(["127.0.0.1", &port]) {
-            for output in [&run.stdout, &run.stderr] {
-                assert!(!output.contains(secret), "{arguments:?} shows `{secret}`:\n{output}");
-            }
-        }
-    }
-
-    fn execute(&self, release: &str, key: &str) -> Run {
-        self.tollgate(&["execute", release, "schema", "--step-key", key, "--format", "json"])
-    }
-
-    async fn admin(&self, statement: &str) {
-        self.server.execute(&[&format!("USE `{TARGET}`"), statement]).await;
-    }
-}
-
-fn json(run: &Run) -> Value {
-    let mut lines = run.json_lines();
-    assert_eq!(lines.len(), 1, "{}\n{}", run.stdout, run.stderr);
-    lines.remove(0)
-}
+use tollgate_tests::cli::{command, run};
+use tollgate_tests::installation::{Installation, TARGET, TARGET_USER, json};
 
 #[tokio::test]
 async fn a_step_is_applied_once_and_a_duplicate_gets_the_same_receipt() {
@@ -195,7 +65,7 @@ async fn an_auditor_who_decides_again_gets_the_receipts_digests() {
     // Offline: without the configuration, without a server. The statements are the payload's own
     // text, so this output is not searched for its literals.
     let mut check = command(["check", "--format", "json", "good/forward.sql"]);
-    let audited = json(&run(check.current_dir(installation.folder.path())));
+    let audited = json(&run(check.current_dir(installation.folder())));
     assert_eq!(audited["decision"], "allow");
     assert_eq!(receipt["decisionDigest"], audited["decisionDigest"]);
     assert_eq!(receipt["contentHash"], audited["payloadDigest"]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tollgate_policy::Decision;
-use tollgate_tests::corpus::{DecisionCase, Expected, decide, decisions, fidelity};
+use tollgate_tests::corpus::{DecisionCase, Expected, decide, decisions, fidelity, payloads};
 
 /// How an answer reads beside a case that expected another one.
 fn told(decision: &Decision) -> String {
@@ -51,10 +51,7 @@ fn every_decision_of_the_corpus_is_as_expected() {
 
 #[test]
 fn a_denial_says_why_and_an_allowance_says_what_runs() {
-    let payloads = decisions().into_iter().map(|case| (case.id, case.sql));
-    let shapes =
-        fidelity().into_iter().map(|case| (case.id, case.sql.replace("{db}", "plugin_preview")));
-    for (id, sql) in payloads.chain(shapes) {
+    for (id, sql) in payloads() {
         match decide(&sql) {
             Decision::Allow(allowance) => {
                 assert!(!allowance.statements.is_empty(), "{id}: allowed, but nothing would run");

@@ -6,47 +6,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tollgate::digest::Digest;
-use tollgate_tests::cli::{self, Run};
+use tollgate_tests::cli;
 use tollgate_tests::corpus::{self, Expected};
+use tollgate_tests::desk::{self, Desk};
 use tollgate_tests::hostile::{self, Decide};
-
-/// A folder with payloads and components. What is compiled is shared by the tests of this crate.
-struct Desk {
-    folder: tempfile::TempDir,
-}
-
-impl Desk {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
-        path
-    }
-
-    fn hostile(&self, decide: Decide) -> String {
-        let path = self.write(&format!("{decide:?}.wasm"), hostile::policy(decide));
-        path.to_str().unwrap().to_owned()
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = cli::command(arguments);
-        let compiled = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
-        command.current_dir(self.folder.path()).env("TOLLGATE_CACHE", compiled);
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Run {
-        cli::run(&mut self.command(arguments))
-    }
-}
 
 const ALLOWED: &str = "INSERT IGNORE INTO t (id, name) VALUES (1, 'é; -- ''');\n";
 const DENIED: &str = "-- comment\nINSERT IGNORE INTO t VALUES (1);\n\tTRUNCATE é;\n";
@@ -329,8 +292,8 @@ fn a_machine_without_address_space_decides_the_same() {
         .args(["-c", "ulimit -v 1500000 && exec \"$0\" \"$@\""])
         .arg(cli::binary())
         .args(["check", "--format", "json", "allowed.sql"])
-        .current_dir(desk.folder.path())
-        .env("TOLLGATE_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled"));
+        .current_dir(desk.folder())
+        .env("TOLLGATE_CACHE", desk::compiled());
     let limited = cli::run(&mut shell);
     assert_eq!(limited.code(), Some(0), "{limited:?}");
     assert_eq!(limited.stdout, unlimited.stdout);

@@ -1,7 +1,6 @@
 //! What the sandbox does with components that are not what a policy should be.
 
 use std::num::NonZeroU32;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tollgate::digest::Digest;
@@ -10,12 +9,13 @@ use tollgate::policy::{
     Allocation, CompileCache, Decision, DecisionRequest, LoadError, NoDecision, Outcome, Policy,
     PolicyRuntime, PolicyStore, RuntimeOptions,
 };
+use tollgate_tests::desk;
 use tollgate_tests::hostile::{self, Decide};
 
 /// Compiling the published policy takes a while: the tests of this crate share what they compiled.
 fn options() -> RuntimeOptions {
-    let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
-    RuntimeOptions { cache: CompileCache::Directory(shared), ..RuntimeOptions::default() }
+    let cache = CompileCache::Directory(desk::compiled());
+    RuntimeOptions { cache, ..RuntimeOptions::default() }
 }
 
 fn runtime() -> PolicyRuntime {

@@ -11,6 +11,7 @@ use crate::digest::Digest;
 use crate::ids::Catalog;
 
 use super::description::Session;
+use super::instance::Consumption;
 
 /// Byte offsets into a payload, start inclusive, end exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -186,6 +187,7 @@ pub struct Decision {
     pub(super) digest: Digest,
     pub(super) policy_digest: Digest,
     pub(super) payload_digest: Digest,
+    pub(super) consumed: Consumption,
 }
 
 impl Decision {
@@ -212,6 +214,11 @@ impl Decision {
     /// The digest of the payload's exact bytes.
     pub const fn payload_digest(&self) -> Digest {
         self.payload_digest
+    }
+
+    /// What deciding took. It is no part of the decision digest: another engine may count otherwise.
+    pub const fn consumed(&self) -> Consumption {
+        self.consumed
     }
 
     /// Turns an allow into the proof an executor asks for.

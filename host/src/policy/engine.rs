@@ -1,8 +1,9 @@
 //! The wasmtime engine policies run in.
 //!
-//! Two engines with one behaviour: the usual one keeps a pool of instance slots in reserved address
+//! Engines with one behaviour. The usual one keeps a pool of instance slots in reserved address
 //! space; where the machine cannot reserve that much (`ulimit -v`, small containers), memory is
-//! allocated on demand with explicit bounds checks.
+//! allocated on demand with explicit bounds checks. What executes the code is a choice as well:
+//! machine code by default, bytecode for wasmtime's interpreter where that is built in.
 
 use std::num::NonZeroU32;
 
@@ -25,6 +26,43 @@ pub enum Allocation {
     OnDemand,
 }
 
+/// What executes a component's code.
+///
+/// The answers are the same: every backend runs under one determinism profile, counts fuel by the
+/// same instructions, and is held to the same decision digests over the whole corpus by a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// The processor, by machine code that Cranelift makes.
+    #[default]
+    Native,
+    /// Pulley, wasmtime's portable interpreter: many times slower, and no generated machine
+    /// code. For machines Cranelift has no code generator for, and for whoever wants a second
+    /// opinion of the code generator.
+    #[cfg(feature = "pulley")]
+    Pulley,
+}
+
+impl Backend {
+    /// The target to compile for; `None` is this machine.
+    const fn target(self) -> Option<&'static str> {
+        match self {
+            Self::Native => None,
+            #[cfg(feature = "pulley")]
+            Self::Pulley => Some(PULLEY_TARGET),
+        }
+    }
+}
+
+/// The interpreter of this machine's word size and byte order.
+#[cfg(feature = "pulley")]
+const PULLEY_TARGET: &str =
+    match (cfg!(target_pointer_width = "64"), cfg!(target_endian = "little")) {
+        (true, true) => "pulley64",
+        (true, false) => "pulley64be",
+        (false, true) => "pulley32",
+        (false, false) => "pulley32be",
+    };
+
 /// Linear memory that stays resident in an idle slot, in bytes: clearing it is cheaper than
 /// faulting it in again. The published policy uses less for the payloads that are usual.
 const KEEP_RESIDENT_BYTES: usize = 512 << 10;
@@ -32,11 +70,12 @@ const KEEP_RESIDENT_BYTES: usize = 512 << 10;
 /// Builds the engine: pooled when the machine can reserve the address space.
 pub(super) fn build(
     slots: NonZeroU32,
+    backend: Backend,
     allocation: Option<Allocation>,
     cache: Option<&Cache>,
 ) -> wasmtime::Result<(Engine, Allocation)> {
     if allocation != Some(Allocation::OnDemand) {
-        let mut config = profile(cache);
+        let mut config = profile(backend, cache)?;
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots.get())));
         match Engine::new(&config) {
             Ok(engine) => return Ok((engine, Allocation::Pooled)),
@@ -46,7 +85,7 @@ pub(super) fn build(
             }
         }
     }
-    let mut config = profile(cache);
+    let mut config = profile(backend, cache)?;
     config
         .memory_reservation(0)
         .memory_guard_size(0)
@@ -56,8 +95,11 @@ pub(super) fn build(
 }
 
 /// What every engine has in common: all that can change an answer.
-fn profile(cache: Option<&Cache>) -> Config {
+fn profile(backend: Backend, cache: Option<&Cache>) -> wasmtime::Result<Config> {
     let mut config = Config::new();
+    if let Some(target) = backend.target() {
+        config.target(target)?;
+    }
     config
         .wasm_features(WasmFeatures::all(), false)
         .wasm_features(FEATURES, true)
@@ -73,7 +115,7 @@ fn profile(cache: Option<&Cache>) -> Config {
         .wasm_backtrace_max_frames(None)
         .native_unwind_info(false)
         .cache(cache.cloned());
-    config
+    Ok(config)
 }
 
 fn pool(slots: u32) -> PoolingAllocationConfig {
@@ -125,12 +167,22 @@ pub(super) fn describe(engine: &Engine) -> String {
 mod tests {
     use super::*;
 
+    const BACKENDS: &[Backend] = &[
+        Backend::Native,
+        #[cfg(feature = "pulley")]
+        Backend::Pulley,
+    ];
+
     #[test]
-    fn the_determinism_profile_is_the_published_one_in_both_engines() {
-        for allocation in [Allocation::Pooled, Allocation::OnDemand] {
-            let (engine, got) = build(NonZeroU32::MIN, Some(allocation), None).unwrap();
-            assert_eq!(got, allocation);
-            assert_eq!(describe(&engine), include_str!("determinism-profile.txt"));
+    fn the_determinism_profile_is_the_published_one_in_every_engine() {
+        for backend in BACKENDS {
+            for allocation in [Allocation::Pooled, Allocation::OnDemand] {
+                let (engine, got) =
+                    build(NonZeroU32::MIN, *backend, Some(allocation), None).unwrap();
+                assert_eq!(got, allocation);
+                assert_eq!(describe(&engine), include_str!("determinism-profile.txt"));
+                assert_eq!(engine.is_pulley(), *backend != Backend::Native);
+            }
         }
     }
 }

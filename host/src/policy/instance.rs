@@ -13,9 +13,20 @@ use super::limits::{
 };
 use super::watchdog::Watchdog;
 
-/// What a store holds: nothing but the bounds of its guest.
+/// What one call took. The same component and request take the same anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consumption {
+    /// In wasmtime's units of fuel, of [`GUEST_FUEL_MAX`].
+    pub fuel: u64,
+    /// Linear memory in bytes at its largest, of [`GUEST_MEMORY_BYTES_MAX`].
+    pub memory_bytes: usize,
+}
+
+/// What a store holds: the bounds of its guest, and how much memory it has taken.
 #[derive(Debug, Default)]
-pub(super) struct Bounds;
+pub(super) struct Bounds {
+    memory_bytes: usize,
+}
 
 /// The guest asked for more than it may have.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -38,7 +49,10 @@ impl ResourceLimiter for Bounds {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Self::within(desired, GUEST_MEMORY_BYTES_MAX, "bytes of memory")
+        let granted = Self::within(desired, GUEST_MEMORY_BYTES_MAX, "bytes of memory")?;
+        // A memory never shrinks, and there is one.
+        self.memory_bytes = desired;
+        Ok(granted)
     }
 
     fn table_growing(
@@ -71,9 +85,9 @@ pub(super) fn call<R>(
     watchdog: &Watchdog,
     deadline: Duration,
     call: impl FnOnce(&Guest, &mut Store<Bounds>) -> wasmtime::Result<R>,
-) -> Result<R, NoDecision> {
+) -> Result<(R, Consumption), NoDecision> {
     let _ticking = watchdog.watch();
-    let mut store = Store::new(engine, Bounds);
+    let mut store = Store::new(engine, Bounds::default());
     store.limiter(|bounds| bounds);
     store.epoch_deadline_trap();
     store.set_epoch_deadline(Watchdog::epochs(deadline));
@@ -82,8 +96,12 @@ pub(super) fn call<R>(
         .and_then(|()| policy.instantiate(&mut store))
         .map_err(|error| bound_or_trap(&error, deadline).unwrap_or(NoDecision::Host(error)))?;
     let answer = call(instance.tollgate_policy_gate(), &mut store);
-    tracing::debug!(fuel = GUEST_FUEL_MAX.saturating_sub(store.get_fuel().unwrap_or_default()));
-    answer.map_err(|error| {
+    let consumed = Consumption {
+        fuel: GUEST_FUEL_MAX.saturating_sub(store.get_fuel().unwrap_or_default()),
+        memory_bytes: store.data().memory_bytes,
+    };
+    tracing::debug!(fuel = consumed.fuel, memory_bytes = consumed.memory_bytes);
+    answer.map(|answer| (answer, consumed)).map_err(|error| {
         // What is left is an argument or a result that does not fit the canonical ABI, such as an
         // address outside the guest's memory: a trap as well, found by the host.
         let reason = || NoDecision::Trap { reason: error.to_string() };

@@ -47,8 +47,9 @@ pub use decision::{
     Statement, TableAccess,
 };
 pub use description::{Description, PayloadLimits, Session};
-pub use engine::Allocation;
+pub use engine::{Allocation, Backend};
 pub use error::{LoadError, NoDecision, RuntimeError};
+pub use instance::Consumption;
 pub use limits::{
     GUEST_FUEL_MAX, GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX,
     GUEST_STACK_BYTES_MAX, GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX,

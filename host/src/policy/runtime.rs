@@ -19,9 +19,9 @@ use super::bindings::{self, GATE, GATE_FUNCTIONS, PolicyPre};
 use super::cache::{self, CompileCache};
 use super::decision::Decision;
 use super::description::Description;
-use super::engine::{self, Allocation};
+use super::engine::{self, Allocation, Backend};
 use super::error::{LoadError, NoDecision, RuntimeError};
-use super::instance::{self, Bounds};
+use super::instance::{self, Bounds, Consumption};
 use super::pins::PolicyPin;
 use super::slots::Slots;
 use super::watchdog::Watchdog;
@@ -41,6 +41,8 @@ pub struct RuntimeOptions {
     /// How long one call may take. An infrastructure guard, well above the seconds the fuel lasts
     /// even on a machine that is busy with something else: 60 s by default.
     pub call_deadline: Duration,
+    /// What executes a policy's code; by default the processor.
+    pub backend: Backend,
     /// How instances get their memory; by default whatever the machine can do.
     pub allocation: Option<Allocation>,
 }
@@ -53,6 +55,7 @@ impl Default for RuntimeOptions {
             cache: CompileCache::default(),
             concurrent_decisions_max: cores,
             call_deadline: Duration::from_mins(1),
+            backend: Backend::default(),
             allocation: None,
         }
     }
@@ -89,11 +92,16 @@ impl PolicyRuntime {
     ///
     /// [`RuntimeError`] when this machine cannot run it, pooled or not.
     pub fn new(options: RuntimeOptions) -> Result<Self, RuntimeError> {
-        let RuntimeOptions { cache, concurrent_decisions_max, call_deadline, allocation } = options;
-        let slots = concurrent_decisions_max;
+        let RuntimeOptions {
+            cache,
+            concurrent_decisions_max: slots,
+            call_deadline,
+            backend,
+            allocation,
+        } = options;
         let cache = cache::open(&cache);
-        let (engine, allocation) =
-            engine::build(slots, allocation, cache.as_ref()).map_err(RuntimeError::Engine)?;
+        let (engine, allocation) = engine::build(slots, backend, allocation, cache.as_ref())
+            .map_err(RuntimeError::Engine)?;
         let watchdog = Watchdog::start(&engine).map_err(RuntimeError::Watchdog)?;
         let slots = Slots::new(slots);
         let inner = Inner { engine, allocation, cache, watchdog, slots, call_deadline };
@@ -164,7 +172,7 @@ impl PolicyRuntime {
         let pre = PolicyPre::new(pre).map_err(LoadError::Contract)?;
         let description = self
             .call(&pre, |guest, store| guest.call_describe(store))
-            .and_then(answer::description)
+            .and_then(|(description, _)| answer::description(description))
             .map_err(LoadError::Describe)?;
         Ok(Loaded { pre, description, exports })
     }
@@ -173,7 +181,7 @@ impl PolicyRuntime {
         &self,
         pre: &PolicyPre<Bounds>,
         call: impl FnOnce(&bindings::gate::Guest, &mut wasmtime::Store<Bounds>) -> wasmtime::Result<R>,
-    ) -> Result<R, NoDecision> {
+    ) -> Result<(R, Consumption), NoDecision> {
         let Inner { engine, watchdog, slots, call_deadline, .. } = &*self.inner;
         let _slot = slots.take();
         instance::call(engine, pre, watchdog, *call_deadline, call)
@@ -275,7 +283,8 @@ impl Policy {
         }
         let asked =
             bindings::gate::Request { payload, catalog: catalog.as_str(), protected_tables };
-        let answer = runtime.call(pre, |guest, store| guest.call_decide(store, asked))?;
+        let (answer, consumed) =
+            runtime.call(pre, |guest, store| guest.call_decide(store, asked))?;
         let asked = Asked::new(payload, catalog.as_str(), protected_tables);
         let outcome = answer::outcome(answer, &asked)?;
         let payload_digest = Digest::of(payload);
@@ -294,6 +303,7 @@ impl Policy {
             digest,
             policy_digest: pin.sha256,
             payload_digest,
+            consumed,
         })
     }
 }

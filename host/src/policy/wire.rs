@@ -10,6 +10,8 @@
 //! deny, statements, and each diagnostic's code, severity, statement and span). Not in it: wording
 //! (message, help), the mechanical fix, and how much fuel was used.
 //!
+//! docs/decision-digest.md describes the bytes for whoever computes the digest elsewhere.
+//!
 //! A change here is a new format tag beside the old one, never an edit: receipts and evidence keep
 //! digests for years.
 
@@ -74,6 +76,10 @@ pub(super) struct Subject<'a> {
 /// The decision digest, or `None` when it cannot be encoded, which only running out of memory could
 /// cause.
 pub(super) fn decision_digest(subject: &Subject<'_>, outcome: &Outcome) -> Option<Digest> {
+    preimage(subject, outcome).map(Digest::of)
+}
+
+fn preimage(subject: &Subject<'_>, outcome: &Outcome) -> Option<Vec<u8>> {
     let preimage = Preimage {
         format: FORMAT_TAG,
         component: *subject.component.as_bytes(),
@@ -82,7 +88,7 @@ pub(super) fn decision_digest(subject: &Subject<'_>, outcome: &Outcome) -> Optio
         protected_tables: subject.protected_tables.to_vec(),
         decision: outcome.into(),
     };
-    bincode::encode_to_vec(preimage, bincode::config::legacy()).ok().map(Digest::of)
+    bincode::encode_to_vec(preimage, bincode::config::legacy()).ok()
 }
 
 impl<'a> From<&'a Outcome> for DecisionWire<'a> {
@@ -225,6 +231,19 @@ mod tests {
         expected.extend(3_u32.to_le_bytes());
         expected.extend(9_u32.to_le_bytes());
         assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn the_example_in_the_documentation_is_what_is_encoded() {
+        let page = include_str!("../../../docs/decision-digest.md");
+        let block = page.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+        let digits: String =
+            block.lines().map(|line| line.split('#').next().unwrap().trim()).collect();
+        let encoded = preimage(&subject(), &allow()).unwrap();
+        let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+        let documented: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+        assert_eq!(documented, encoded);
+        assert!(page.contains(&Digest::of(encoded).to_string()));
     }
 
     #[test]

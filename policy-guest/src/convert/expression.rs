@@ -88,7 +88,7 @@ impl Context<'_> {
     /// Converts an expression.
     pub(crate) fn expr(&mut self, expr: Ast) -> Option<Expr> {
         match expr {
-            Ast::Nested(inner) => self.expr(*inner),
+            Ast::Nested(inner) => self.nested(*inner),
             Ast::Value(value) => self.value(value),
             Ast::Prefixed { prefix, value } => self.introduced(&prefix, *value),
             Ast::TypedString(typed) => self.typed_string(typed),
@@ -283,8 +283,7 @@ impl Context<'_> {
         let mut links = Vec::new();
         let mut first = expr;
         while let Ast::BinaryOp { left, op, right } = first {
-            let span = place(&right);
-            links.push((op, *right, span));
+            links.push((op, right));
             first = *left;
         }
         let first_binding = binding(&first);
@@ -292,11 +291,11 @@ impl Context<'_> {
         let mut current: Option<(u8, Vec<(Binary, Expr)>)> = None;
         let mut left_binding = first_binding;
         let mut complete = true;
-        for (op, right, span) in links.into_iter().rev() {
+        for (op, right) in links.into_iter().rev() {
             let Some(operator) = binary(&op) else {
                 let finding = Finding::new(&code::EXPRESSION)
                     .message(format!("operator `{op}` is not one policy v1 runs"))
-                    .near(span);
+                    .near(place(&right));
                 self.findings.push(finding);
                 complete = false;
                 continue;
@@ -312,10 +311,10 @@ impl Context<'_> {
                 level
             };
             if left_binding < least {
-                self.findings.push(Finding::new(&code::GROUPING).near(span));
+                self.findings.push(Finding::new(&code::GROUPING).near(place(&right)));
                 complete = false;
             }
-            let right = match right {
+            let right = match *right {
                 Ast::Interval(interval) if matches!(operator, Binary::Add | Binary::Subtract) => {
                     self.interval(interval)
                 }
@@ -383,7 +382,7 @@ impl Context<'_> {
     ) -> Option<Expr> {
         match target {
             InTarget::List(items) => {
-                let items = self.every(items, Self::expr);
+                let items = self.unfolded_items(items);
                 Some(Expr::InList { expr: expr?, negated, items: items? })
             }
             InTarget::Subquery(query) => {
@@ -437,7 +436,14 @@ impl Context<'_> {
     }
 
     pub(crate) fn advise_time(&mut self, span: Option<Span>) {
-        self.findings.push(Finding::new(&code::TIME_FUNCTION).near(span));
+        let finding = Finding::new(&code::TIME_FUNCTION).near(span);
+        self.findings.push(match (self.on_duplicate, self.in_row_value) {
+            (true, _) => finding.help(
+                "the row is written at every delivery: fine for a column that says when that was",
+            ),
+            (false, true) => finding,
+            (false, false) => finding.help("a constant is repeatable"),
+        });
     }
 
     /// `column`, `table.column` or `catalog.table.column`.

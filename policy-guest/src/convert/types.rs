@@ -134,6 +134,7 @@ impl Context<'_> {
                 let set = if word == "ASCII" { "latin1" } else { "ucs2" };
                 let finding = Finding::new(&code::CHARACTER_SET)
                     .message(format!("`{word}` is an old word: write CHARACTER SET {set}"))
+                    .help("MySQL warns of it and will drop it")
                     .near(span_of(ident.span));
                 self.refuse(finding)
             }

@@ -53,6 +53,11 @@ codes! {
         help: "split the contribution into several payloads",
         bad: "", good: "",
     }
+    ITEM_COUNT "item-count" Error {
+        message: "list has more than 4,096 items",
+        help: "no table has more columns; split the statement, rows and lists of literals do not count",
+        bad: "", good: "",
+    }
     CHARACTER "character" Error {
         message: "character that has no place outside a string",
         help: "remove it, or put it into a string",
@@ -239,7 +244,7 @@ codes! {
     }
     CHARACTER_SET "character-set" Error {
         message: "character set or collation that policy v1 does not carry",
-        help: "use utf8mb4, utf8mb3, utf8, latin1, ascii or binary and their collations",
+        help: "use utf8mb4; a literal may also be introduced by _utf8, _latin1, _ascii or _binary",
         bad: "INSERT IGNORE INTO greeting (word) VALUES (_utf16 X'0041')",
         good: "INSERT IGNORE INTO greeting (word) VALUES (_utf8mb4 X'41')",
     }
@@ -298,8 +303,8 @@ codes! {
         good: "INSERT IGNORE INTO greeting (id) VALUES (1)",
     }
     UPDATE_VALUE "update-not-repeatable" Error {
-        message: "value reads a column, so repeating the statement changes it again",
-        help: "write a literal, VALUES(column), or a function of them",
+        message: "value reads a stored column, so repeating the statement may change it again",
+        help: "write a literal, VALUES(column) or a function of them; `n = n` leaves a row as it is",
         bad: "INSERT INTO greeting (id, n) VALUES (1, 1) ON DUPLICATE KEY UPDATE n = n + 1",
         good: "INSERT INTO greeting (id, n) VALUES (1, 1) ON DUPLICATE KEY UPDATE n = VALUES(n)",
     }

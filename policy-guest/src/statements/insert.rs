@@ -165,8 +165,12 @@ impl Context<'_> {
                 self.values(values, span)
             }
             query => {
-                self.findings.push(Finding::new(&code::INSERT_SELECT).near(span));
-                self.query(query).map(Box::new).map(Rows::Query)
+                let known = self.tables.len();
+                let rows = self.query(query).map(Box::new).map(Rows::Query);
+                if self.tables.len() > known {
+                    self.findings.push(Finding::new(&code::INSERT_SELECT).near(span));
+                }
+                rows
             }
         }
     }
@@ -175,7 +179,8 @@ impl Context<'_> {
         let Values { explicit_row, value_keyword: _, rows } = values;
         refuse_present!(self, &code::INSERT_FORM, span,
             explicit_row => "VALUES ROW(…), which only MySQL 8.0.19 and later have")?;
-        self.every(rows, |context, row| context.every(row.content, Context::expr)).map(Rows::Values)
+        let rows = self.every(rows, |context, row| context.unfolded_rows(row.content))?;
+        Some(Rows::Values(rows.into_iter().flatten().collect()))
     }
 
     fn assigned(&mut self, target: AssignmentTarget, table: Option<&TableName>) -> Option<Name> {

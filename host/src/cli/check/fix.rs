@@ -10,6 +10,8 @@ use similar::TextDiff;
 use tollgate::audit::{Audited, Auditor};
 use tollgate::policy::{Edit, Outcome};
 
+use super::super::replace::replace;
+
 /// Rounds of repairing and deciding again. One is usual; a repair that lets the parser get further
 /// may bring up another.
 const ROUNDS_MAX: usize = 8;
@@ -116,7 +118,7 @@ fn write_back(audited: &Audited, repaired: &[u8]) -> io::Result<()> {
     if fs::read(&audited.path)? != audited.payload {
         return Err(io::Error::other("the file changed in the meantime"));
     }
-    fs::write(&audited.path, repaired)
+    replace(&audited.path, repaired)
 }
 
 #[cfg(test)]

@@ -23,11 +23,11 @@ impl Renderer for Github {
                     if let Some(span) = diagnostic.span {
                         let span = report.lines.span(span);
                         let (start, end) = (span.start, span.end);
-                        let _ = write!(
-                            text,
-                            ",line={},endLine={},col={},endColumn={}",
-                            start.line, end.line, start.column, end.column
-                        );
+                        let _ = write!(text, ",line={},endLine={}", start.line, end.line);
+                        // The runner takes columns for annotations of one line alone.
+                        if start.line == end.line {
+                            let _ = write!(text, ",col={},endColumn={}", start.column, end.column);
+                        }
                     }
                     let mut words = diagnostic.message.clone();
                     if let Some(help) = &diagnostic.help {

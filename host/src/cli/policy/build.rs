@@ -10,6 +10,7 @@ use tollgate::ids::ExecutorCode;
 use tollgate::policy::{PINS_FILE, Pins, PolicyPin, PolicyStore};
 use wit_component::ComponentEncoder;
 
+use super::super::replace::replace;
 use super::super::sandbox::RuntimeArguments;
 use super::super::{Exit, Failure, Global, Run, output};
 
@@ -100,7 +101,19 @@ impl Build {
             Err(error) => return Err(error.into()),
         };
         if let Some(previous) = pins.find(&pin.executor) {
-            pin.supersedes.clone_from(&previous.supersedes);
+            if previous.name != pin.name && !self.supersede {
+                let message = format!(
+                    "`{}` is pinned to the policy `{}`, not to `{}`",
+                    pin.executor, previous.name, pin.name
+                );
+                return Err(Failure::usage(message).with_help(
+                    "name a store of its own with --store, or take over its steps with --supersede",
+                ));
+            }
+            // What a component superseded, another one supersedes only when it says so.
+            if self.supersede || previous.sha256 == pin.sha256 {
+                pin.supersedes.clone_from(&previous.supersedes);
+            }
             if self.supersede && previous.sha256 != pin.sha256 {
                 pin.supersedes.push(previous.sha256);
             }
@@ -132,26 +145,4 @@ fn mismatch(file: &str, what: &str, pinned: Digest, found: Digest) -> Failure {
     let error = format!("`{file}` {what}: pinned {pinned}, found {found}");
     Failure::new(Exit::PinMismatch, error)
         .with_help("`script/build-policy` builds it anew; a new digest needs review")
-}
-
-/// Writes a whole file or nothing.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    io::Write::write_all(&mut file, bytes)?;
-    set_readable(file.path())?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// A temporary file is private; what is published is not.
-#[cfg(unix)]
-fn set_readable(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn set_readable(_path: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -1,0 +1,2 @@
+DELIMITER //
+DELETE FROM t WHERE id=1//

@@ -1,0 +1,1 @@
+DELETE FROM t WHERE id = 1 /*!50000 OR 1=1 */

@@ -1,0 +1,1 @@
+INSERT /*+ SET_VAR(sql_mode='') */ IGNORE INTO t (id) VALUES (50)

@@ -1,0 +1,1 @@
+DELETE FROM t WHERE id = 1 -- AND 1=0

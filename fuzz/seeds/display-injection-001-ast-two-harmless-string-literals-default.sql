@@ -1,0 +1,1 @@
+DELETE FROM t WHERE id = 1 AND 'a\\' <> ' OR 1=1 -- '

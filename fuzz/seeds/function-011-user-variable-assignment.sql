@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,name) VALUES (60,@a:=5)

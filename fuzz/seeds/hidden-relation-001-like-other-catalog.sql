@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w LIKE host_core.secrets

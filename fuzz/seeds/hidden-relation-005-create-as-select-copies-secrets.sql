@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w AS SELECT * FROM host_core.secrets

@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (id int, v varchar(64)) ENGINE=MERGE UNION=(host_core.mm)

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,name) SELECT id+50, v FROM u UNION ALL SELECT id+300, v FROM host_core.secrets

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,name) WITH c AS (SELECT id+60, v FROM host_core.secrets) SELECT * FROM c

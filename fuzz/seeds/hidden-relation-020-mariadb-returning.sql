@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id) VALUES (72) RETURNING (SELECT v FROM host_core.secrets LIMIT 1)

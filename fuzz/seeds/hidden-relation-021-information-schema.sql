@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,name) VALUES (90,(SELECT COUNT(*) FROM information_schema.tables))

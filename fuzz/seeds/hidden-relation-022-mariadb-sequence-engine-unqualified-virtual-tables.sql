@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,name) SELECT seq, 'x' FROM seq_1000_to_1003

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,n) VALUES (90, NEXTVAL(host_core.sq))

@@ -1,0 +1,1 @@
+DROP TABLE IF EXISTS factоry_plugin_target_receipt

@@ -1,0 +1,1 @@
+UPDATE t SET n=1 WHERE id=1

@@ -1,0 +1,1 @@
+RENAME TABLE t TO t9

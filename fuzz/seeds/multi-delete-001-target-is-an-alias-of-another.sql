@@ -1,0 +1,1 @@
+DELETE v FROM t, host_core.victim v WHERE t.id=v.id

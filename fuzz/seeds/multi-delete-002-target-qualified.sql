@@ -1,0 +1,1 @@
+DELETE host_core.victim FROM t JOIN host_core.victim ON t.id=host_core.victim.id WHERE t.id=1

@@ -1,0 +1,1 @@
+DELETE t FROM t JOIN host_core.secrets s ON s.id=t.id WHERE s.v='TOPSECRET'

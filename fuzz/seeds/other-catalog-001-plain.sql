@@ -1,0 +1,1 @@
+DELETE FROM host_core.victim WHERE id=1

@@ -1,0 +1,1 @@
+DELETE FROM host_core/*x*/./*y*/victim WHERE id=1

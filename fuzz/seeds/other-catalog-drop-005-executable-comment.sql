@@ -1,0 +1,1 @@
+DROP TABLE IF EXISTS /*!host_core.*/victim

@@ -1,0 +1,1 @@
+DELETE FROM t WHERE n IS TRUE AND id < 3

@@ -1,0 +1,1 @@
+DELETE FROM t WHERE 1 <=> (id OR 1)

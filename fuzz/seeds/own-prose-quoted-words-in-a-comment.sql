@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (a INT COMMENT "status: 'open' or 'closed'")

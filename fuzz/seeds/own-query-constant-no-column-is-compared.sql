@@ -1,0 +1,1 @@
+DELETE FROM t WHERE id = 1 OR 1 IN (SELECT COUNT(*) > -1 FROM u)

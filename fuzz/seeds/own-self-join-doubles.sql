@@ -1,0 +1,1 @@
+DELETE a FROM t AS a INNER JOIN t AS b USING (name) WHERE a.id > b.id

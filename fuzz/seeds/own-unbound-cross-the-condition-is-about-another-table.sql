@@ -1,0 +1,1 @@
+DELETE t FROM t CROSS JOIN u WHERE u.id = 1

@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS `plugin_preview`.`w` (`id` int)

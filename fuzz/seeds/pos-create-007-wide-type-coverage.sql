@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (id int(11) unsigned zerofill, d decimal(10,2) unsigned, f float(7,3), e enum('a','b''c','d,e') DEFAULT 'a', s set('x','y'), bt bit(8) DEFAULT b'101', dt datetime(6) DEFAULT NULL, t time(3), mt mediumtext, lb longblob, vb varbinary(16), bn binary(4))

@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (a integer, b smallint, c mediumint(8) unsigned, d bigint(20), e real, f double(10,2), g boolean, h tinyblob, i mediumblob, j tinytext, k longtext, l date, m time, n datetime, o timestamp NULL DEFAULT NULL, q bit)

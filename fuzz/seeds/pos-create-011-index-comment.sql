@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (a int, INDEX i1 (a) COMMENT 'x')

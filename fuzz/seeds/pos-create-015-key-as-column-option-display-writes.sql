@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (id int KEY, v int UNIQUE KEY)

@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (a int, CONSTRAINT fk FOREIGN KEY idx (a) REFERENCES plugin_preview.t (id))

@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (a varchar(3) CHARSET latin1)

@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (name varchar(4), value int, status int, type int, date date, timestamp timestamp NULL, text text, position int, comment varchar(3))

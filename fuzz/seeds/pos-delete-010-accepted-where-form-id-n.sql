@@ -1,0 +1,1 @@
+DELETE FROM t WHERE (id,n) IN ((1,1),(2,2))

@@ -1,0 +1,1 @@
+DELETE FROM t WHERE name = _utf8'a' COLLATE utf8_bin

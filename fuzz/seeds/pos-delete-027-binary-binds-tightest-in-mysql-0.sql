@@ -1,0 +1,1 @@
+DELETE FROM t WHERE BINARY name = 'A' OR id=2

@@ -1,0 +1,1 @@
+DROP /* x */ TABLE IF EXISTS u # y

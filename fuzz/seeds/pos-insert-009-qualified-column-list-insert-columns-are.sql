@@ -1,0 +1,1 @@
+INSERT IGNORE INTO plugin_preview.t (plugin_preview.t.id, t.name) VALUES (80,'q')

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,b) VALUES (30,_binary X'00ff5c27')

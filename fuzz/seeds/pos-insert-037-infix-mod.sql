@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,n) VALUES (30,-5 MOD 3)

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,name) VALUES (80,CONCAT('a',"b",'c''d')),(81,UPPER('x')),(82,IFNULL(NULL,'z')),(83,COALESCE(NULL,'q')),(84,IF(1>0,'t','f')),(85,CASE WHEN 1 THEN 'y' ELSE 'n' END),(86,LPAD('1',3,'0')),(87,MD5('a')),(89,REPLACE('aXb','X','-'))

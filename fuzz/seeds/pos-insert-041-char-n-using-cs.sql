@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id,name) VALUES (30,CHAR(77 USING utf8mb4))

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO u (id,tid,v) SELECT t.id + 10, t.id, t.name FROM t WHERE t.n > 1

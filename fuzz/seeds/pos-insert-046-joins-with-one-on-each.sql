@@ -1,0 +1,1 @@
+INSERT IGNORE INTO u (id,tid,v) SELECT t.id+10, u.id, 'x' FROM t LEFT JOIN u ON u.tid = t.id

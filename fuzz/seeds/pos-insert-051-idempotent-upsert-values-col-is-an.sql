@@ -1,0 +1,1 @@
+INSERT INTO t (id,name,n) VALUES (1,'x',5),(99,'y',6) ON DUPLICATE KEY UPDATE name=VALUES(name), n=VALUES(n)

@@ -1,0 +1,1 @@
+INSERT INTO t (id,name,n) VALUES (1,'x',5) ON DUPLICATE KEY UPDATE `name`='lit', t.n=7, plugin_preview.t.d=1.5

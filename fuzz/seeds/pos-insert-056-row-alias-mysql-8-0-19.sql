@@ -1,0 +1,1 @@
+INSERT INTO t (id,n) VALUES (1,5) AS new ON DUPLICATE KEY UPDATE n = new.n

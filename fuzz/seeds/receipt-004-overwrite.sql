@@ -1,0 +1,1 @@
+INSERT INTO `factory_plugin_target_receipt` VALUES (1,'forged') ON DUPLICATE KEY UPDATE digest='forged'

@@ -1,0 +1,1 @@
+DELETE FROM plugin_preview.factory_plugin_target_receipt WHERE id=1

@@ -1,0 +1,1 @@
+DELETE FROM t WHERE id = (SELECT id FROM factory_plugin_target_receipt WHERE digest='real')

@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS zz (id int primary key, rid int, FOREIGN KEY (rid) REFERENCES factory_plugin_target_receipt(id))

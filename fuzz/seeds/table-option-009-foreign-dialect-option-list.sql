@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (id int) WITH (x = 1)

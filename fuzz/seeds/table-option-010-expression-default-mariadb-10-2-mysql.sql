@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (a int, b varchar(64) DEFAULT (@@datadir))

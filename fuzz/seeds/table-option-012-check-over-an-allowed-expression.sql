@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS w (a int CHECK (a>0))

@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO t (id,n) VALUES (1,1)

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO t (id) VALUES (:x)
