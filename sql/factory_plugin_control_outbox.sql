@@ -9,7 +9,14 @@
 -- left as it is, rows and all. It runs on MySQL 5.6.4 and later and on MariaDB 10.6 and later.
 --
 -- For the operator:
---   * Steps of one plan run strictly in the order of `position`; different plans run side by side.
+--   * Steps of one plan and direction run strictly in the order of `position`; different plans run
+--     side by side. Only the step whose turn it is can be claimed; those behind it are WAITING, and the
+--     transaction that makes a step APPLIED makes the next one PENDING.
+--   * `not_before` is the one time a row is found by: when a PENDING step is due, and when the claim of
+--     a CLAIMED one runs out (it equals `lease_deadline` then, and renewal moves both). So both looks of
+--     a worker, for due steps and for abandoned ones, read the first entry of one range of the index
+--     (`status`, `not_before`, `id`), however many rows are WAITING, APPLIED or not due yet. A worker
+--     names the index, because a server with stale statistics may choose to read the table instead.
 --   * The lease of a row is the worker's. It is independent of the receipt's lease on the target,
 --     which alone decides whether a payload may run.
 --   * Every time is UTC, taken from this server's clock.
@@ -33,15 +40,17 @@ CREATE TABLE IF NOT EXISTS `factory_plugin_control_outbox` (
   `executor_code` VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'who is to run it, such as sql-jdbc:v1',
   `step` MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
-    COMMENT 'the step as JSON: identities and digests, no payload',
+    COMMENT 'the step, and what takes it back, as JSON: identities and digests, no payload',
   `status` VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
-    COMMENT 'PENDING, CLAIMED, APPLIED, NEEDS_ATTENTION or SUPERSEDED',
+    COMMENT 'WAITING, PENDING, CLAIMED, APPLIED, NEEDS_ATTENTION or SUPERSEDED',
   `attempt_count` INT UNSIGNED NOT NULL DEFAULT 0
-    COMMENT 'how often the step was delivered',
+    COMMENT 'how often the step was delivered, by any worker and with any outcome',
+  `failure_count` INT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'how many of these failed; too many need a person, who sets it back',
   `not_before` DATETIME(6) NOT NULL
-    COMMENT 'the step is not delivered earlier, UTC',
+    COMMENT 'PENDING: not delivered earlier; CLAIMED: the lease deadline, UTC',
   `lease_token` VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL
-    COMMENT 'which worker may write this row while it is CLAIMED',
+    COMMENT 'the last claim, which alone may write this row while it is CLAIMED',
   `lease_deadline` DATETIME(6) NULL DEFAULT NULL
     COMMENT 'a CLAIMED row may be claimed again after it, UTC',
   `external_receipt` VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL

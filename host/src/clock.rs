@@ -27,3 +27,26 @@ impl Clock for MonotonicClock {
         tokio::time::sleep(duration).await;
     }
 }
+
+/// The duration, cut at random by up to half of it.
+///
+/// Many processes that begin to wait at the same moment do not come back at the same moment. Halving
+/// at most keeps a backoff a backoff.
+pub fn jittered(duration: Duration) -> Duration {
+    let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
+    let low = u32::try_from(random & u64::from(u32::MAX)).unwrap_or_default();
+    duration.mul_f64(1.0 - f64::from(low) / f64::from(u32::MAX) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_leaves_at_least_half_and_never_adds() {
+        let whole = Duration::from_secs(2);
+        let waits: Vec<Duration> = (0..100).map(|_| jittered(whole)).collect();
+        assert!(waits.iter().all(|wait| (whole / 2..=whole).contains(wait)));
+        assert!(waits.windows(2).any(|pair| pair[0] != pair[1]));
+    }
+}

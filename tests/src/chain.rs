@@ -7,6 +7,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::{FromRow, Queryable as _};
 use tempfile::TempDir;
 use tollgate::config::Config;
+use tollgate::control::Control;
 use tollgate::executor::{Executor as _, Outcome, SqlJdbcV1};
 use tollgate::ids::{Direction, ExecutorCode};
 use tollgate::ledger::bootstrap;
@@ -89,6 +90,29 @@ impl Chain {
             variables.insert(format!("FACTORY_PLUGIN_{name}"), (*value).to_owned());
         }
         Config::from_source(variables).unwrap()
+    }
+
+    /// The variables of the configuration, for processes.
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
+    /// The control catalog, with its outbox in place.
+    pub async fn control(&self) -> Control {
+        let control = Control::new(self.config(&[]).control.as_ref().unwrap());
+        let mut connection = control.open().await.unwrap();
+        tollgate::outbox::bootstrap(&mut connection).await.unwrap();
+        connection.close().await;
+        control
+    }
+
+    /// Rows of the control catalog, as root sees them.
+    pub async fn control_rows<T: FromRow + Send + 'static>(&self, query: &str) -> Vec<T> {
+        let mut admin = self.server.admin().await;
+        admin.query_drop(format!("USE `{CONTROL}`")).await.unwrap();
+        let rows = admin.query(query).await.unwrap();
+        admin.disconnect().await.unwrap();
+        rows
     }
 
     /// `sql-jdbc:v1` for the target.
@@ -227,6 +251,14 @@ impl Plugin {
         let release = read_release(&folder).unwrap();
         let document = publish(&code.parse().unwrap(), &[release]).unwrap();
         Plan::parse(document.as_bytes()).unwrap()
+    }
+
+    /// A plan of several plugins' `1.0.0`, in this order, as a document.
+    pub fn document_of(&self, code: &str, plugins: &[&str]) -> String {
+        let release =
+            |plugin: &&str| read_release(&self.root().join(plugin).join("1.0.0")).unwrap();
+        let releases: Vec<_> = plugins.iter().map(release).collect();
+        publish(&code.parse().unwrap(), &releases).unwrap()
     }
 
     /// The only step of a plan of `1.0.0`, in one direction. Its key is `<plan>:1`, of a

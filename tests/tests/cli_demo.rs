@@ -66,8 +66,11 @@ fn the_demo_shows_everything_and_leaves_nothing() {
     assert_eq!(run.code(), Some(0), "{}\n{}", run.stdout, run.stderr);
     let told = &run.stdout;
     for part in [
-        "receipt   sql:preview:loyalty-1.0.0:tiers\n",
-        "sql:preview:loyalty-1.0.0:tiers:compensate",
+        "plan `loyalty-1.0.0` is enqueued: 1 step(s)",
+        "worker 1, process ",
+        "worker 2, process ",
+        "receipt   sql:preview:loyalty-1.0.0:1\n",
+        "sql:preview:loyalty-1.0.0:1:compensate",
         "superseded by its compensation",
         // A literal that tools which split at semicolons would have run.
         "Robert'); DROP TABLE loyalty_member;--",

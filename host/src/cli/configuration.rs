@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tollgate::config::{Config, ConfigErrors, ConfigProblem, SqlTargetConfig};
+use tollgate::config::{Config, ConfigErrors, ConfigProblem, ControlConfig, SqlTargetConfig};
 use tollgate::ids::ExecutorCode;
 use tollgate::policy::Policy;
 use tollgate::target::SessionContract;
@@ -23,6 +23,16 @@ pub(super) fn sql_target(config: &Config) -> Result<&SqlTargetConfig, Failure> {
     config.sql_target.as_ref().ok_or_else(|| {
         Failure::usage("the SQL target is disabled")
             .with_help("set `FACTORY_PLUGIN_SQL_TARGET_ENABLED=true`, then run `tollgate doctor`")
+    })
+}
+
+/// The control catalog of a configuration, for commands that work on the outbox.
+pub(super) fn control(config: &Config) -> Result<&ControlConfig, Failure> {
+    config.control.as_ref().ok_or_else(|| {
+        Failure::usage("no control catalog is configured").with_help(
+            "set `FACTORY_PLUGIN_CONTROL_JDBC_URL`, `FACTORY_PLUGIN_CONTROL_USERNAME` and \
+             `FACTORY_PLUGIN_CONTROL_PASSWORD`",
+        )
     })
 }
 

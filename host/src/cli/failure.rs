@@ -18,6 +18,12 @@ pub(crate) enum Exit {
     NoDecision = 3,
     /// A pin or a digest does not match.
     PinMismatch = 4,
+    /// A worker was told to stop and dropped steps that did not end in time.
+    Dropped = 5,
+    /// A second SIGINT, as shells report it.
+    Interrupted = 130,
+    /// A second SIGTERM, as shells report it.
+    Terminated = 143,
 }
 
 impl Exit {

@@ -1,9 +1,10 @@
 //! `tollgate init`: applies the scripts that have to be there before anything runs.
 
 use clap::{Args, Subcommand};
-use tollgate::config::SqlTargetConfig;
-use tollgate::control::{self, Control, ControlBootstrapError, ControlError};
+use tollgate::config::{ControlConfig, SqlTargetConfig};
+use tollgate::control::{Control, ControlError};
 use tollgate::ledger::{BootstrapError, Ledger, SCHEMA_VERSION, bootstrap};
+use tollgate::outbox::{self, ControlBootstrapError};
 use tollgate::target::{SessionContract, Target, TargetConnection, TargetError};
 
 use super::{Exit, Failure, Global, Run, configuration, output};
@@ -65,8 +66,8 @@ impl Run for Init {
 impl Run for InitControl {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
         let config = configuration::read(global)?;
-        let target = configuration::sql_target(&config)?;
-        let what = match configuration::block_on(prepare_control(target))?? {
+        let control = configuration::control(&config)?;
+        let what = match configuration::block_on(prepare_control(control))?? {
             Prepared::Created => "created",
             Prepared::WasThere => "was there already and has its shape",
         };
@@ -78,9 +79,9 @@ impl Run for InitControl {
 }
 
 /// Creates and verifies the outbox.
-pub(super) async fn prepare_control(config: &SqlTargetConfig) -> Result<Prepared, Failure> {
-    let mut connection = Control::new(&config.control).open().await?;
-    let prepared = control::bootstrap(&mut connection).await;
+pub(super) async fn prepare_control(config: &ControlConfig) -> Result<Prepared, Failure> {
+    let mut connection = Control::new(config).open().await?;
+    let prepared = outbox::bootstrap(&mut connection).await;
     connection.close().await;
     Ok(if prepared? { Prepared::Created } else { Prepared::WasThere })
 }

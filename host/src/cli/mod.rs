@@ -4,6 +4,7 @@
 //! [`Run`], and one line in [`commands!`] below (with the `mod` line above it).
 
 mod check;
+mod compensate;
 mod completions;
 mod configuration;
 mod demo;
@@ -12,13 +13,16 @@ mod execute;
 mod failure;
 mod init;
 mod man;
+mod outbox;
 mod output;
 mod policy;
 mod receipts;
 mod replace;
 mod sandbox;
 mod status;
+mod submit;
 mod target;
+mod work;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,6 +56,10 @@ macro_rules! commands {
 commands! {
     Demo(demo::Demo),
     Check(check::Check),
+    Submit(submit::Submit),
+    Work(work::Work),
+    Compensate(compensate::Compensate),
+    Outbox(outbox::Outbox),
     Execute(execute::Execute),
     Status(status::Status),
     Receipts(receipts::Receipts),
@@ -87,7 +95,8 @@ Exit codes:
   1  something is denied, not applied or not ready
   2  usage or configuration
   3  it could not be told: no decision, or an outcome that is not known
-  4  a pin or a digest does not match";
+  4  a pin or a digest does not match
+  5  a worker was told to stop and dropped steps; they are delivered again";
 
 /// What every command takes.
 #[derive(Debug, Args)]
@@ -100,7 +109,7 @@ struct Global {
 /// Parses the arguments, runs the command, reports.
 pub(crate) fn main() -> ExitCode {
     let CommandLine { global, command } = CommandLine::parse();
-    log_to_stderr();
+    log_to_stderr(&command);
     match command.run(&global) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),
@@ -110,16 +119,26 @@ pub(crate) fn main() -> ExitCode {
 /// What is logged when `TOLLGATE_LOG` does not say: what came of a step is what its command prints.
 const LOG_FILTER: &str = "warn,tollgate::executor=error";
 
-/// Warnings and errors of the library, on standard error; `TOLLGATE_LOG` asks for more.
-fn log_to_stderr() {
-    let filter = std::env::var("TOLLGATE_LOG").unwrap_or_else(|_| LOG_FILTER.to_owned());
-    tracing_subscriber::fmt()
+/// The same of a worker, which prints nothing: its log is what it has to say.
+const WORKER_LOG_FILTER: &str = "info";
+
+/// Events of the library on standard error; `TOLLGATE_LOG` says which.
+fn log_to_stderr(command: &Command) {
+    let (filter, format) = match command {
+        Command::Work(work) => (WORKER_LOG_FILTER, Some(work.log_format())),
+        _ => (LOG_FILTER, None),
+    };
+    let filter = std::env::var("TOLLGATE_LOG").unwrap_or_else(|_| filter.to_owned());
+    let subscriber = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::builder().parse_lossy(filter))
         .with_writer(std::io::stderr)
         .with_ansi(output::stderr_has_colour())
-        .with_target(false)
-        .without_time()
-        .init();
+        .with_target(false);
+    match format {
+        Some(work::LogFormat::Json) => subscriber.json().init(),
+        Some(work::LogFormat::Text) => subscriber.init(),
+        None => subscriber.without_time().init(),
+    }
 }
 
 #[cfg(test)]

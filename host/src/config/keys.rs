@@ -60,6 +60,10 @@ keys! {
     CONTROL_PASSWORD = "CONTROL_PASSWORD", "required with the control URL, unless the password is in a file";
     CONTROL_PASSWORD_FILE = "CONTROL_PASSWORD_FILE", "a file that holds the control password";
     CONTROL_CONNECT_TIMEOUT_SECONDS = "CONTROL_CONNECT_TIMEOUT_SECONDS", "seconds, 1 to 60; default 10; the URL's `connectTimeout` wins";
+    WORKER_CONCURRENCY = "WORKER_CONCURRENCY", "steps, 1 to 64; default 4: carried out at once by one worker";
+    WORKER_LEASE_SECONDS = "WORKER_LEASE_SECONDS", "seconds, 5 to 3600; default 60: a claim in the outbox, renewed each third";
+    WORKER_GRACE_SECONDS = "WORKER_GRACE_SECONDS", "seconds, 0 to 3600; default 30: how long running steps may go on after SIGTERM";
+    WORKER_ATTEMPTS_MAX = "WORKER_ATTEMPTS_MAX", "failed deliveries, 1 to 1000; default 10: after them a step needs a person";
 }
 
 /// The problem of a name no variable has.

@@ -16,5 +16,7 @@ mod reader;
 pub use crate::jdbc::JdbcUrl;
 pub use environment::{Environment, Layered, NotUnicode, ProcessEnvironment, TomlFile};
 pub use keys::{KEYS, Key, PREFIX};
-pub use model::{Config, ControlConfig, Credentials, GrantCheck, SqlTargetConfig, TargetBounds};
+pub use model::{
+    Config, ControlConfig, Credentials, GrantCheck, SqlTargetConfig, TargetBounds, WorkerBounds,
+};
 pub use problem::{ConfigErrors, ConfigProblem, PartialConfig, ProblemCode};

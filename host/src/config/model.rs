@@ -22,6 +22,8 @@ pub struct Config {
     pub control: Option<ControlConfig>,
     /// The SQL target; none when it is disabled.
     pub sql_target: Option<SqlTargetConfig>,
+    /// Bounds of the worker.
+    pub worker: WorkerBounds,
 }
 
 impl Config {
@@ -149,6 +151,35 @@ impl Default for TargetBounds {
             pool_sessions_max: 4,
             // A payload that takes its executor down must not do so for ever.
             execution_count_max: 20,
+        }
+    }
+}
+
+/// Bounds of the worker, none of them infinite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerBounds {
+    /// Steps carried out at once.
+    pub concurrency: usize,
+    /// How long a claim in the outbox holds without renewal.
+    pub lease: Duration,
+    /// How long running steps may go on once a drain is asked for.
+    pub grace: Duration,
+    /// Failed deliveries of a step before it needs a person.
+    pub attempts_max: u32,
+}
+
+impl Default for WorkerBounds {
+    fn default() -> Self {
+        Self {
+            // A step is mostly waiting for the target; more would be its load, not ours.
+            concurrency: 4,
+            // Long enough for a control server's restart, and a dead worker's step waits no longer.
+            lease: Duration::from_mins(1),
+            // Service managers wait 90 s before they kill; a step takes seconds.
+            grace: Duration::from_secs(30),
+            // With a backoff that doubles up to 5 minutes, about a quarter of an hour of trying.
+            attempts_max: 10,
         }
     }
 }

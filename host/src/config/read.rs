@@ -2,7 +2,9 @@
 
 use super::environment::Environment;
 use super::keys::{self, KEYS};
-use super::model::{Config, ControlConfig, GrantCheck, SqlTargetConfig, TargetBounds};
+use super::model::{
+    Config, ControlConfig, GrantCheck, SqlTargetConfig, TargetBounds, WorkerBounds,
+};
 use super::problem::{ConfigErrors, PartialConfig, ProblemCode};
 use super::reader::{Reader, cut};
 use crate::ids::{Catalog, EnvironmentCode, ExecutorCode, is_system_catalog};
@@ -32,6 +34,7 @@ impl Reader<'_> {
             .optional::<ExecutorCode>(keys::EXECUTOR_CODE)
             .map(|given| given.unwrap_or_else(ExecutorCode::dry_run_v1));
         self.partial.executor.clone_from(&executor);
+        let worker = self.worker();
         let enabled = self.flag(keys::ENABLED);
         self.partial.sql_target_enabled = enabled;
         if enabled? {
@@ -39,10 +42,10 @@ impl Reader<'_> {
             let target = self.sql_target(control);
             let target = target?;
             let control = Some(target.control.clone());
-            Some(Config { executor: executor?, control, sql_target: Some(target) })
+            Some(Config { executor: executor?, control, sql_target: Some(target), worker: worker? })
         } else {
             let control = if self.control_is_given() { Some(self.control()?) } else { None };
-            Some(Config { executor: executor?, control, sql_target: None })
+            Some(Config { executor: executor?, control, sql_target: None, worker: worker? })
         }
     }
 
@@ -138,6 +141,22 @@ impl Reader<'_> {
             idle_session: idle?,
             pool_sessions_max: usize::try_from(pool?).ok()?,
             execution_count_max: u32::try_from(executions?).ok()?,
+        })
+    }
+
+    fn worker(&mut self) -> Option<WorkerBounds> {
+        let default = WorkerBounds::default();
+        let slots = u64::try_from(default.concurrency).unwrap_or(1);
+        let concurrency = self.number(keys::WORKER_CONCURRENCY, 1..=64, slots);
+        let lease = self.seconds_or(keys::WORKER_LEASE_SECONDS, 5..=3_600, default.lease);
+        let grace = self.seconds_or(keys::WORKER_GRACE_SECONDS, 0..=3_600, default.grace);
+        let attempts =
+            self.number(keys::WORKER_ATTEMPTS_MAX, 1..=1_000, u64::from(default.attempts_max));
+        Some(WorkerBounds {
+            concurrency: usize::try_from(concurrency?).ok()?,
+            lease: lease?,
+            grace: grace?,
+            attempts_max: u32::try_from(attempts?).ok()?,
         })
     }
 

@@ -1,9 +1,7 @@
-//! Connections to the control catalog, where the outbox lives.
+//! Connections to the control catalog, where the outbox lives. Its table is `outbox`'s own.
 //!
 //! It never sees the target. The isolation check opens its own connection from the same
 //! configuration.
-
-mod bootstrap;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +14,6 @@ use crate::session::{
     self, IDENTITY_VARIABLES, Pin, PinMismatch, ServerFailure, ServerIdentity, SessionSpec,
     Variables,
 };
-
-pub use bootstrap::{CONTROL_SCRIPT, ControlBootstrapError, bootstrap};
 
 /// The control catalog. Cheap to clone; holds no connection.
 #[derive(Clone)]

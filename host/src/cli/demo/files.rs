@@ -1,4 +1,4 @@
-//! The sample plugin, as it is in host/demo/.
+//! The sample plugins, as they are in host/demo/.
 
 use std::fs;
 use std::io;
@@ -16,17 +16,20 @@ const FILES: &[(&str, &str)] = files![
     "loyalty-1.0.0/compensate.sql",
     "loyalty-1.1.0/plugin.toml",
     "loyalty-1.1.0/cleanup.sql",
+    "badges-1.0.0/plugin.toml",
+    "badges-1.0.0/forward.sql",
+    "badges-1.0.0/compensate.sql",
 ];
 
-/// The folder of a release below `root`.
-pub(super) fn release(root: &Path, version: &str) -> PathBuf {
-    root.join(format!("loyalty-{version}"))
+/// The folder of a release below `root`, where a catalog of releases has it.
+pub(super) fn release(root: &Path, plugin: &str, version: &str) -> PathBuf {
+    root.join(plugin).join(version)
 }
 
 /// Writes every release folder below `root`.
 pub(super) fn write(root: &Path) -> io::Result<()> {
     for (path, text) in FILES {
-        let path = root.join(path);
+        let path = root.join(path.replacen('-', "/", 1));
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }

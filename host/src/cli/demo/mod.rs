@@ -4,6 +4,7 @@ mod files;
 mod server;
 mod setting;
 mod story;
+mod workers;
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,9 +15,9 @@ use super::{Exit, Failure, Global, Run, configuration, output};
 
 /// Show everything once: a private server, a sample plugin, its receipt
 ///
-/// Starts a MariaDB of its own in a temporary folder, on a free loopback port, and runs a sample
-/// plugin through policy, executor and ledger: forward, delivered twice, taken back, and a payload
-/// that is denied. Reads no configuration, touches nothing else, and leaves nothing running. Needs
+/// Starts a MariaDB of its own in a temporary folder, on a free loopback port, and takes two sample
+/// plugins through policy, outbox, two worker processes and ledger: forward, delivered twice, taken
+/// back, and a payload that is denied. Reads no configuration, touches nothing else, and leaves nothing running. Needs
 /// the programs of a MariaDB server and client; script/demo installs them.
 #[derive(Debug, Args)]
 #[command(after_help = "\

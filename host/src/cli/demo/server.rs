@@ -144,15 +144,7 @@ async fn initialise(server: &Path, install: &Path, folder: &Path) -> Result<(), 
 
 fn launch(server: &Path, folder: &Path, port: u16) -> Result<Child, Failure> {
     let log = File::create(folder.join("server.log"))?;
-    // The server also ends when this process is killed in a way it cannot react to.
-    let mut command = match find("setpriv") {
-        Some(setpriv) => {
-            let mut command = Command::new(setpriv);
-            command.args(["--pdeathsig", "KILL", "--"]).arg(server);
-            command
-        }
-        None => Command::new(server),
-    };
+    let mut command = bound_to_this_process(server);
     command
         .args(["--no-defaults", &format!("--user={}", user_name())])
         .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-networking=0"])
@@ -168,6 +160,18 @@ fn launch(server: &Path, folder: &Path, port: u16) -> Result<Child, Failure> {
         // A Ctrl-C at the terminal is for this process, which ends the server itself.
         .process_group(0);
     Ok(command.kill_on_drop(true).spawn()?)
+}
+
+/// A program that also ends when this process is killed in a way it cannot react to.
+pub(super) fn bound_to_this_process(program: &Path) -> Command {
+    match find("setpriv") {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
 }
 
 /// Runs a program to its end with this on its standard input, and returns what it prints.

@@ -22,6 +22,8 @@ pub(super) const CONTROL: &str = "control_plane";
 pub(super) struct Setting {
     pub(super) server: PrivateServer,
     pub(super) config: Config,
+    /// What the configuration was read from, for the workers' processes.
+    pub(super) variables: BTreeMap<String, String>,
     pub(super) runtime: PolicyRuntime,
     pub(super) store: PolicyStore,
     pub(super) policy: Policy,
@@ -51,16 +53,17 @@ impl Setting {
             .await?;
         let releases = server.folder().join("plugins");
         files::write(&releases)?;
-        let config = configure(server.port(), target_password, control_password)?;
+        let variables = variables(server.port(), target_password, control_password);
+        let config = Config::from_source(variables.clone())?;
         let store = PolicyStore::embedded()?;
         let runtime = runtime.start()?;
         let policy = sandbox::load_pinned(&runtime, &store, &ExecutorCode::sql_jdbc_v1())?;
-        Ok(Self { server, config, runtime, store, policy, grants, releases })
+        Ok(Self { server, config, variables, runtime, store, policy, grants, releases })
     }
 }
 
 /// The variables an operator sets, in a map of the demo's own: no other configuration is read.
-fn configure(port: u16, target: String, control: String) -> Result<Config, Failure> {
+fn variables(port: u16, target: String, control: String) -> BTreeMap<String, String> {
     let url = |catalog: &str| format!("jdbc:mysql://127.0.0.1:{port}/{catalog}");
     let variables = [
         ("EXECUTOR_CODE", "sql-jdbc:v1".to_owned()),
@@ -74,11 +77,7 @@ fn configure(port: u16, target: String, control: String) -> Result<Config, Failu
         ("CONTROL_USERNAME", "tollgate_control".to_owned()),
         ("CONTROL_PASSWORD", control),
     ];
-    let variables: BTreeMap<String, String> = variables
-        .into_iter()
-        .map(|(name, value)| (format!("FACTORY_PLUGIN_{name}"), value))
-        .collect();
-    Config::from_source(variables).map_err(Failure::from)
+    variables.into_iter().map(|(name, value)| (format!("FACTORY_PLUGIN_{name}"), value)).collect()
 }
 
 fn password() -> String {

@@ -4,21 +4,24 @@ use std::fmt::Write as _;
 
 use tollgate::config::SqlTargetConfig;
 use tollgate::executor::{DryRunV1, Executor, ExecutorRegistry, Outcome};
-use tollgate::ids::{Catalog, ContributionKey, Direction, StepKey};
+use tollgate::ids::{Catalog, ContributionKey, Direction, ExecutorCode, StepKey};
 use tollgate::ledger::Filter;
-use tollgate::plan::{FolderCatalog, Step, read_release};
+use tollgate::outbox::ExecutorChoice;
+use tollgate::plan::{FolderCatalog, PlanCode, Step, read_release};
 use tollgate::policy::Statement;
 use tollgate::target::{SessionContract, Target};
+use tollgate::worker::check_plan;
 
 use super::super::init::{self, Prepared};
 use super::super::output::{self, visible};
-use super::super::{Failure, check, configuration, execute, receipts};
+use super::super::{Failure, check, compensate, configuration, execute, outbox, receipts, submit};
 use super::files;
 use super::setting::{CONTROL, Setting, TARGET, unexpected};
+use super::workers::{self, Done};
 
-const FORWARD_KEY: &str = "loyalty-1.0.0:tiers";
-const BACK_KEY: &str = "loyalty-1.0.0:tiers:compensate";
-const DENIED_KEY: &str = "loyalty-1.1.0:cleanup";
+/// The keys a plan gives its steps: its code and their number.
+const FORWARD_KEY: &str = "loyalty-1.0.0:1";
+const DENIED_KEY: &str = "loyalty-1.1.0:1";
 
 /// Tells all of it.
 pub(super) async fn tell(setting: &Setting) -> Result<(), Failure> {
@@ -30,39 +33,28 @@ pub(super) async fn tell(setting: &Setting) -> Result<(), Failure> {
         let help = error.help();
         unexpected(error.to_string()).with_help(help)
     })?;
-    let forward = setting.step("1.0.0", "tiers", FORWARD_KEY, Direction::Forward)?;
+    let forward = setting.step("1.0.0", "tiers", FORWARD_KEY)?;
     payload()?;
     decision(setting, &forward).await?;
-    let before = counters(setting).await?;
-    first_delivery(setting, &*executor, &forward).await?;
+    let before = submission(setting, config, &registry).await?;
+    first_delivery(setting).await?;
     let after = counters(setting).await?;
     second_delivery(setting, &*executor, &forward, &before, &after).await?;
-    compensation(setting, &*executor).await?;
+    compensation(setting, config, &*executor).await?;
     denial(setting, &*executor).await?;
     ledger(config).await
 }
 
 impl Setting {
-    fn step(
-        &self,
-        version: &str,
-        contribution: &str,
-        key: &str,
-        direction: Direction,
-    ) -> Result<Step, Failure> {
-        let release = read_release(&files::release(&self.releases, version))?;
+    fn step(&self, version: &str, contribution: &str, key: &str) -> Result<Step, Failure> {
+        let release = read_release(&files::release(&self.releases, "loyalty", version))?;
         let contribution: ContributionKey = contribution.parse().map_err(Failure::usage)?;
         let key: StepKey = key.parse().map_err(Failure::usage)?;
-        let reverses = match direction {
-            Direction::Forward => None,
-            Direction::Compensate => Some(FORWARD_KEY.parse().map_err(Failure::usage)?),
-        };
-        execute::step(&release, &contribution, key, direction, reverses)
+        execute::step(&release, &contribution, key, Direction::Forward, None)
     }
 
     async fn deliver(&self, executor: &dyn Executor, step: &Step) -> Outcome {
-        let folder = files::release(&self.releases, &step.release.version.to_string());
-        executor.execute(step, &FolderCatalog::single(folder)).await
+        executor.execute(step, &FolderCatalog::tree(&self.releases)).await
     }
 }
 
@@ -99,7 +91,7 @@ async fn preparation(setting: &Setting, config: &SqlTargetConfig) -> Result<(), 
         let _ = writeln!(text, "   {line}");
     }
     text.push_str("\n   $ tollgate init control\n");
-    match init::prepare_control(config).await? {
+    match init::prepare_control(&config.control).await? {
         Prepared::Created => text.push_str("   the control outbox is created and verified\n"),
         Prepared::WasThere => return Err(unexpected("a new catalog had an outbox already")),
     }
@@ -129,9 +121,8 @@ async fn decision(setting: &Setting, step: &Step) -> Result<(), Failure> {
     section(3, "A sandboxed policy decides, and prints what may run")?;
     let catalog: Catalog = TARGET.parse().map_err(Failure::usage)?;
     let dry_run = DryRunV1::new(setting.policy.clone(), catalog);
-    let folder = files::release(&setting.releases, "1.0.0");
     let report = dry_run
-        .rehearse(step, &FolderCatalog::single(folder))
+        .rehearse(step, &FolderCatalog::tree(&setting.releases))
         .await
         .map_err(|error| unexpected(format!("the sample plugin is refused: {error}")))?;
     let pin = setting.policy.pin();
@@ -177,14 +168,34 @@ fn numbered(statement: &Statement) -> String {
     text
 }
 
-async fn first_delivery(
+/// Submits a plan for each sample plugin; gives the server's counters after that.
+async fn submission(
     setting: &Setting,
-    executor: &dyn Executor,
-    step: &Step,
-) -> Result<(), Failure> {
-    section(4, "The step runs once and leaves a receipt")?;
-    let outcome = setting.deliver(executor, step).await;
-    let receipt = applied(&outcome)?;
+    config: &SqlTargetConfig,
+    registry: &ExecutorRegistry,
+) -> Result<Vec<(String, u64)>, Failure> {
+    section(4, "Two plans are submitted, two workers carry them out")?;
+    let executors = ExecutorChoice { sql: ExecutorCode::sql_jdbc_v1() };
+    let releases = FolderCatalog::tree(&setting.releases);
+    for plugin in ["loyalty", "badges"] {
+        let plan = workers::plan(setting, plugin, "1.0.0")?;
+        check_plan(&plan, &executors, registry, &releases).await?;
+        let submitted = submit::enqueue(&config.control, &plan, &executors).await?;
+        let told = submit::human(&plan, &submitted);
+        output::print(&format!(
+            "   $ tollgate submit {}.json --releases plugins\n{}",
+            plan.code(),
+            indented(told.lines().next().unwrap_or_default())
+        ))?;
+    }
+    counters(setting).await
+}
+
+async fn first_delivery(setting: &Setting) -> Result<(), Failure> {
+    let done = worked(setting, 2).await?;
+    if !done.iter().any(|done| done.step == FORWARD_KEY) {
+        return Err(unexpected("no worker recorded the sample plugin's step"));
+    }
     let rows = setting
         .server
         .show(&format!(
@@ -192,14 +203,33 @@ async fn first_delivery(
              SELECT id, customer, tier_code FROM {TARGET}.loyalty_member ORDER BY id;"
         ))
         .await?;
-    output::print(&format!(
-        "   step key  {FORWARD_KEY}\n   outcome   applied\n   receipt   {receipt}\n\n{}",
-        indented(&rows)
-    ))?;
+    output::print(&format!("\n{}", indented(&rows)))?;
     moral(
         "Every byte of the literals arrived. The receipt was completed in the transaction of the\n\
          \x20  last rows, so there is no row without a receipt and no receipt without its rows.",
     )
+}
+
+/// Has both workers do what is enqueued, and shows who did what.
+async fn worked(setting: &Setting, step_count: usize) -> Result<Vec<Done>, Failure> {
+    output::print("   $ tollgate work --releases plugins --until-idle     (twice, at once)\n")?;
+    let mut text = String::new();
+    let mut done = Vec::new();
+    for (worked, number) in workers::work(setting).await?.into_iter().zip(1..) {
+        let process = worked.process;
+        if worked.done.is_empty() {
+            let _ = writeln!(text, "   worker {number}, process {process:<8} the other was faster");
+        }
+        for Done { step, status } in &worked.done {
+            let _ = writeln!(text, "   worker {number}, process {process:<8} {step:<28} {status}");
+        }
+        done.extend(worked.done);
+    }
+    output::print(&text)?;
+    if done.len() != step_count || done.iter().any(|done| done.status != "APPLIED") {
+        return Err(unexpected("the workers did not apply each step once"));
+    }
+    Ok(done)
 }
 
 async fn second_delivery(
@@ -230,19 +260,29 @@ async fn second_delivery(
     )
 }
 
-async fn compensation(setting: &Setting, executor: &dyn Executor) -> Result<(), Failure> {
-    section(6, "The step is taken back")?;
-    let step = setting.step("1.0.0", "tiers", BACK_KEY, Direction::Compensate)?;
-    let receipt = applied(&setting.deliver(executor, &step).await)?;
+async fn compensation(
+    setting: &Setting,
+    config: &SqlTargetConfig,
+    executor: &dyn Executor,
+) -> Result<(), Failure> {
+    section(6, "The plan is taken back")?;
+    let plan = workers::plan(setting, "loyalty", "1.0.0")?;
+    let compensated = compensate::enqueue(&config.control, plan.code(), None).await?;
+    let told = compensate::human(plan.code(), &compensated);
+    output::print(&format!(
+        "   $ tollgate compensate {}\n{}",
+        plan.code(),
+        indented(told.lines().next().unwrap_or_default())
+    ))?;
+    worked(setting, 1).await?;
     let tables = setting.server.rows(&format!("SHOW TABLES FROM {TARGET}")).await?;
-    let forward = setting.step("1.0.0", "tiers", FORWARD_KEY, Direction::Forward)?;
+    let forward = setting.step("1.0.0", "tiers", FORWARD_KEY)?;
     let late = match setting.deliver(executor, &forward).await {
         Outcome::NotApplied { error, retryable: false } => error,
         other => return Err(unexpected(format!("a late delivery was {}", other.as_str()))),
     };
     output::print(&format!(
-        "   receipt                        {receipt}\n\
-         \x20  tables left                    {}\n\
+        "\n   tables left                    {}\n\
          \x20  a late delivery of the first   not applied: {late}\n",
         tables.split_whitespace().collect::<Vec<_>>().join(", ")
     ))?;
@@ -254,7 +294,7 @@ async fn compensation(setting: &Setting, executor: &dyn Executor) -> Result<(), 
 
 async fn denial(setting: &Setting, executor: &dyn Executor) -> Result<(), Failure> {
     section(7, "A payload that is denied")?;
-    let step = setting.step("1.1.0", "cleanup", DENIED_KEY, Direction::Forward)?;
+    let step = setting.step("1.1.0", "cleanup", DENIED_KEY)?;
     let error = match setting.deliver(executor, &step).await {
         Outcome::NotApplied { error, .. } => error,
         other => return Err(unexpected(format!("the bad payload was {}", other.as_str()))),
@@ -282,7 +322,10 @@ async fn denial(setting: &Setting, executor: &dyn Executor) -> Result<(), Failur
 }
 
 async fn ledger(config: &SqlTargetConfig) -> Result<(), Failure> {
-    section(8, "What the ledger remembers")?;
+    section(8, "What the outbox and the ledger remember")?;
+    let plan: PlanCode = "loyalty-1.0.0".parse().map_err(Failure::usage)?;
+    let shown = outbox::shown(&config.control, Some(&plan)).await?;
+    output::print(&format!("   $ tollgate outbox {plan}\n{}\n", indented(&shown.human())))?;
     let ledger = receipts::ledger(config);
     let mut connection = Target::new(config).open(&SessionContract::default()).await?;
     let page = ledger.list(&mut connection, &Filter::default(), None, 10).await;

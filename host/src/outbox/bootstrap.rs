@@ -2,8 +2,9 @@
 
 use mysql_async::prelude::Queryable as _;
 
-use super::ControlConnection;
+use super::sql::DUE_INDEX;
 use crate::blame::Blame;
+use crate::control::ControlConnection;
 use crate::session::ServerFailure;
 
 /// The script that creates the outbox: `sql/factory_plugin_control_outbox.sql`, as shipped.
@@ -21,7 +22,7 @@ pub enum ControlBootstrapError {
     /// The script ran, but a table of another shape was already there.
     #[error("the control outbox has another {what} than this version needs")]
     Shape {
-        /// Engine or schema version.
+        /// Engine, schema version, columns or index.
         what: &'static str,
     },
 }
@@ -75,7 +76,11 @@ pub async fn bootstrap(connection: &mut ControlConnection) -> Result<bool, Contr
         Some((engine, _)) if engine != "InnoDB" => {
             Err(ControlBootstrapError::Shape { what: "engine" })
         }
-        Some((_, comment)) if comment == COMMENT => Ok(was_missing),
+        Some((_, comment)) if comment == COMMENT => {
+            check_columns(connection).await?;
+            check_due_index(connection).await?;
+            Ok(was_missing)
+        }
         _ => Err(ControlBootstrapError::Shape { what: "schema version" }),
     }
 }
@@ -88,4 +93,56 @@ async fn look(
                  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'factory_plugin_control_outbox'";
     let found = connection.conn().query_first(query).await;
     found.map_err(|error| ControlBootstrapError::Script(ServerFailure::of(&error)))
+}
+
+/// The columns this version writes, in the script's order. More may be there.
+const COLUMNS: &[&str] = &[
+    "id",
+    "plan_code",
+    "plan_fingerprint",
+    "position",
+    "step_idempotency_key",
+    "direction",
+    "executor_code",
+    "step",
+    "status",
+    "attempt_count",
+    "failure_count",
+    "not_before",
+    "lease_token",
+    "lease_deadline",
+    "external_receipt",
+    "last_error_code",
+    "last_error",
+    "created_at",
+    "updated_at",
+    "completed_at",
+];
+
+async fn check_columns(connection: &mut ControlConnection) -> Result<(), ControlBootstrapError> {
+    let query = "SELECT COLUMN_NAME FROM information_schema.COLUMNS \
+                 WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'factory_plugin_control_outbox'";
+    let found: Result<Vec<String>, _> = connection.conn().query(query).await;
+    let found = found.map_err(|error| ControlBootstrapError::Script(ServerFailure::of(&error)))?;
+    if COLUMNS.iter().all(|column| found.iter().any(|name| name == column)) {
+        Ok(())
+    } else {
+        Err(ControlBootstrapError::Shape { what: "columns" })
+    }
+}
+
+/// Without this index a claim would read every row; see the module's documentation.
+async fn check_due_index(connection: &mut ControlConnection) -> Result<(), ControlBootstrapError> {
+    let query = format!(
+        "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() \
+         AND TABLE_NAME = 'factory_plugin_control_outbox' AND INDEX_NAME = '{DUE_INDEX}' \
+         ORDER BY SEQ_IN_INDEX"
+    );
+    let found: Result<Vec<String>, _> = connection.conn().query(query).await;
+    let found = found.map_err(|error| ControlBootstrapError::Script(ServerFailure::of(&error)))?;
+    if found == ["status", "not_before", "id"] {
+        Ok(())
+    } else {
+        Err(ControlBootstrapError::Shape { what: "index" })
+    }
 }

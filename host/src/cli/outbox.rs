@@ -1,0 +1,218 @@
+//! `tollgate outbox`: what is enqueued, what needs a person, and delivering that again.
+
+use std::fmt::Write as _;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tollgate::config::ControlConfig;
+use tollgate::control::{Control, ControlConnection};
+use tollgate::ids::StepKey;
+use tollgate::outbox::{
+    Counts, ListedStep, Outbox as ControlOutbox, OutboxFault, RetryError, Status,
+};
+use tollgate::plan::PlanCode;
+
+use super::output::visible;
+use super::{Exit, Failure, Global, Run, configuration, output};
+
+/// Steps needing attention that are shown at most.
+const ATTENTION_COUNT_MAX: u32 = 100;
+
+/// Show what is enqueued and what needs attention
+///
+/// Without a plan: how many steps are in which state, and the steps that need a person with the
+/// reason. With one: each of its steps.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  tollgate outbox
+  tollgate outbox loyalty-1.0.0
+  tollgate outbox --json
+  tollgate outbox retry loyalty-1.0.0:3
+
+States:
+  WAITING          an earlier step of its plan is not done
+  PENDING          its plan's turn; delivered when it is due
+  CLAIMED          a worker has it, until its lease is over
+  APPLIED          done
+  NEEDS_ATTENTION  a person has to look; its plan stands still
+  SUPERSEDED       never runs: its plan is taken back
+
+Exit codes:
+  0  listed
+  1  the control catalog is not reached, or it has no such plan
+  2  usage or configuration"
+)]
+pub(super) struct Outbox {
+    /// Plan, by its code
+    #[arg(value_name = "PLAN")]
+    plan: Option<PlanCode>,
+    /// One object a line: counts first, then steps
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Retry(Retry),
+}
+
+/// Deliver a step again that needed attention
+///
+/// Once its cause is mended: it is due at once, with as many attempts as a new one.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate outbox retry loyalty-1.0.0:3
+
+Exit codes:
+  0  it is due again
+  1  there is no such step, it needs no attention, or the control catalog is not reached
+  2  usage or configuration")]
+struct Retry {
+    /// The step
+    #[arg(value_name = "STEP_KEY")]
+    key: StepKey,
+}
+
+impl Run for Outbox {
+    fn run(self, global: &Global) -> Result<Exit, Failure> {
+        let config = configuration::read(global)?;
+        let control = configuration::control(&config)?;
+        match &self.command {
+            Some(Command::Retry(retry)) => {
+                configuration::block_on(retry_step(control, &retry.key))??;
+                output::print(&format!("step `{}` is due again\n", retry.key))?;
+            }
+            None => {
+                let shown = configuration::block_on(shown(control, self.plan.as_ref()))??;
+                output::print(&if self.json { shown.json() } else { shown.human() })?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+async fn retry_step(control: &ControlConfig, key: &StepKey) -> Result<(), Failure> {
+    let mut connection = Control::new(control).open().await?;
+    let retried = ControlOutbox::default().retry(&mut connection, key).await;
+    connection.close().await;
+    retried?;
+    Ok(())
+}
+
+/// What is there.
+pub(super) struct Shown {
+    counts: Counts,
+    steps: Vec<ListedStep>,
+    /// Whether these are all steps of one plan, and not those that need attention.
+    is_plan: bool,
+}
+
+/// Reads a plan's steps, or what needs attention.
+pub(super) async fn shown(
+    control: &ControlConfig,
+    plan: Option<&PlanCode>,
+) -> Result<Shown, Failure> {
+    let mut connection = Control::new(control).open().await?;
+    let shown = read(&mut connection, plan).await;
+    connection.close().await;
+    let shown = shown?;
+    match plan {
+        Some(plan) if shown.steps.is_empty() => {
+            Err(Failure::new(Exit::NOT_READY, format!("plan `{plan}` is not in the outbox"))
+                .with_help("submit it: `tollgate submit`"))
+        }
+        _ => Ok(shown),
+    }
+}
+
+async fn read(
+    connection: &mut ControlConnection,
+    plan: Option<&PlanCode>,
+) -> Result<Shown, OutboxFault> {
+    let outbox = ControlOutbox::default();
+    let counts = outbox.counts(connection, plan).await?;
+    let steps = match plan {
+        Some(plan) => outbox.plan_steps(connection, plan).await?,
+        None => outbox.needing_attention(connection, ATTENTION_COUNT_MAX).await?,
+    };
+    Ok(Shown { counts, steps, is_plan: plan.is_some() })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CountsLine<'a> {
+    counts: &'a Counts,
+}
+
+impl Shown {
+    fn json(&self) -> String {
+        let counts = output::json_line(&CountsLine { counts: &self.counts });
+        counts + &self.steps.iter().map(output::json_line).collect::<String>()
+    }
+
+    /// For people: the counts, then the steps.
+    pub(super) fn human(&self) -> String {
+        let mut text = String::new();
+        for status in Status::ALL {
+            if let Some(count) = self.counts.get(status) {
+                let _ = writeln!(text, "{count:>8}  {status}");
+            }
+        }
+        if self.counts.is_empty() {
+            text.push_str("nothing is enqueued\n");
+        }
+        if !self.steps.is_empty() {
+            text.push('\n');
+            text.push_str(&self.table());
+        }
+        if !self.is_plan && !self.steps.is_empty() {
+            text.push_str("\nmend the cause, then `tollgate outbox retry STEP`\n");
+        }
+        text
+    }
+
+    fn table(&self) -> String {
+        let keys = self.steps.iter().map(|step| step.step_key.as_str().len());
+        let width = keys.max().unwrap_or_default().max(4);
+        let mut text = format!("{:<width$}  {:<15}  {:>8}  RECEIPT\n", "STEP", "STATE", "ATTEMPTS");
+        for step in &self.steps {
+            let receipt = step.external_receipt.as_deref().unwrap_or("-");
+            let _ = writeln!(
+                text,
+                "{:<width$}  {:<15}  {:>8}  {receipt}",
+                step.step_key.as_str(),
+                step.status.as_str(),
+                step.attempt_count
+            );
+            let is_open = !matches!(step.status, Status::Applied | Status::Superseded);
+            if let Some(code) = step.last_error_code.as_ref().filter(|_| is_open) {
+                let error = visible(step.last_error.as_deref().unwrap_or_default());
+                let _ = writeln!(text, "    {code}: {error}");
+            }
+            if step.status == Status::Claimed && step.lease_is_over {
+                text.push_str("    its lease is over: the next worker takes it\n");
+            }
+        }
+        text
+    }
+}
+
+impl From<OutboxFault> for Failure {
+    fn from(error: OutboxFault) -> Self {
+        let help = error.help();
+        Self::new(Exit::NOT_READY, error).with_help(help)
+    }
+}
+
+impl From<RetryError> for Failure {
+    fn from(error: RetryError) -> Self {
+        let help = error.help();
+        Self::new(Exit::NOT_READY, error).with_help(help)
+    }
+}

@@ -1,0 +1,137 @@
+//! `tollgate work`: the worker as a daemon.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use tollgate::config::{Config, ControlConfig};
+use tollgate::control::Control;
+use tollgate::executor::ExecutorRegistry;
+use tollgate::plan::FolderCatalog;
+use tollgate::worker::{Ended, Worker, WorkerOptions};
+
+use super::sandbox::{RuntimeArguments, StoreArguments};
+use super::{Exit, Failure, Global, Run, configuration};
+
+/// Carry out what is enqueued, until told to stop
+///
+/// Any number of workers, on any number of machines, share one outbox. SIGTERM or SIGINT drains:
+/// nothing new is claimed, running steps may end within the grace period, then they are dropped and
+/// handed back; what was dropped is delivered again and takes effect once. A second signal exits at
+/// once. Logs go to standard error, one event a line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate work --releases plugins
+  tollgate work --releases plugins --concurrency 8 --grace 60 --log-format json
+  tollgate work --releases plugins --until-idle
+
+Exit codes:
+  0    drained: every running step ended
+  1    the executors cannot be set up
+  2    usage or configuration
+  4    a pin or a digest does not match
+  5    drained, and steps were dropped because the grace period was over
+  130  a second SIGINT
+  143  a second SIGTERM")]
+pub(super) struct Work {
+    /// Folder with the installed releases, each at <plugin code>/<version>
+    #[arg(long, value_name = "DIR", env = "TOLLGATE_RELEASES")]
+    releases: PathBuf,
+    /// Steps carried out at once, 1 to 64 [default: as configured, or 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    concurrency: Option<u16>,
+    /// How long running steps may go on once told to stop [default: as
+    /// configured, or 30]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=3600))]
+    grace: Option<u64>,
+    /// Drain when nothing is left to do, instead of waiting for more
+    #[arg(long)]
+    until_idle: bool,
+    /// How to log
+    #[arg(long, value_enum, default_value_t)]
+    log_format: LogFormat,
+    #[command(flatten)]
+    store: StoreArguments,
+    #[command(flatten)]
+    runtime: RuntimeArguments,
+}
+
+/// How a worker logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One object a line
+    Json,
+}
+
+impl Work {
+    /// How it logs.
+    pub(super) fn log_format(&self) -> LogFormat {
+        self.log_format
+    }
+}
+
+impl Run for Work {
+    fn run(self, global: &Global) -> Result<Exit, Failure> {
+        let config = configuration::read(global)?;
+        let control = configuration::control(&config)?;
+        let ended = configuration::block_on(self.work(&config, control))??;
+        Ok(if ended.dropped == 0 { Exit::Done } else { Exit::Dropped })
+    }
+}
+
+impl Work {
+    async fn work(&self, config: &Config, control: &ControlConfig) -> Result<Ended, Failure> {
+        let registry =
+            ExecutorRegistry::open(config, &self.store.open()?, &self.runtime.start()?).await?;
+        let worker = Worker::new(
+            Control::new(control),
+            Arc::new(registry),
+            Arc::new(FolderCatalog::tree(&self.releases)),
+            self.options(config),
+        );
+        run_until_told(&worker).await
+    }
+
+    fn options(&self, config: &Config) -> WorkerOptions {
+        let configured = WorkerOptions::from(&config.worker);
+        WorkerOptions {
+            concurrency: self.concurrency.map_or(configured.concurrency, usize::from),
+            grace: self.grace.map_or(configured.grace, Duration::from_secs),
+            until_idle: self.until_idle,
+            ..configured
+        }
+    }
+}
+
+/// Works; the first signal drains, the second ends the process.
+async fn run_until_told(worker: &Worker) -> Result<Ended, Failure> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let running = worker.run();
+    tokio::pin!(running);
+    tracing::info!("the worker runs");
+    let mut is_told = false;
+    loop {
+        let exit = tokio::select! {
+            ended = &mut running => {
+                tracing::info!(dropped = ended.dropped, "the worker ended");
+                return Ok(ended);
+            }
+            _ = interrupt.recv() => Exit::Interrupted,
+            _ = terminate.recv() => Exit::Terminated,
+        };
+        if is_told {
+            tracing::warn!("a second signal: ending at once");
+            // Not by returning: that would wait for threads that still decide on a payload.
+            std::process::exit(exit as i32);
+        }
+        is_told = true;
+        worker.drain().request();
+    }
+}

@@ -1,0 +1,302 @@
+//! Taking a step, and keeping it.
+
+use std::fmt;
+use std::time::Duration;
+
+use mysql_async::Value;
+use uuid::Uuid;
+
+use super::Outbox;
+use super::fault::{OutboxFault, Runs};
+use super::recorded::RecordedStep;
+use super::sql::{self, Columns, DUE_INDEX, TABLE, microseconds};
+use super::status::Status;
+use crate::control::ControlConnection;
+use crate::ids::ExecutorCode;
+use crate::plan::{PlanCode, Step};
+use crate::session::{Flavour, ServerIdentity, ServerVersion};
+
+/// Rows a claim without `SKIP LOCKED` chooses from.
+const CANDIDATE_COUNT: u64 = 8;
+
+/// Names one claim of one row: a version 4 UUID.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClaimToken(String);
+
+impl ClaimToken {
+    fn fresh() -> Self {
+        Self(Uuid::new_v4().simple().to_string())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ClaimToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClaimToken({})", self.0)
+    }
+}
+
+/// A step a worker has: nobody else may write its row until its lease is over.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub(super) id: u64,
+    pub(super) position: u32,
+    pub(super) failure_count: u32,
+    pub(super) token: ClaimToken,
+    plan: PlanCode,
+    step: Step,
+    executor: ExecutorCode,
+    attempt: u32,
+    lease: Duration,
+}
+
+impl Claim {
+    /// The plan the step is of.
+    pub fn plan(&self) -> &PlanCode {
+        &self.plan
+    }
+
+    /// What is to be carried out.
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// Who is to carry it out.
+    pub fn executor(&self) -> &ExecutorCode {
+        &self.executor
+    }
+
+    /// Which delivery this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// How often the claim is to be renewed: each third of its lease.
+    pub fn renew_interval(&self) -> Duration {
+        self.lease / 3
+    }
+}
+
+/// What was found for a claim.
+enum Taken {
+    Nothing,
+    /// A row this version cannot read: set aside for a person, so that it blocks nobody else's.
+    SetAside,
+    Claim(Box<Claim>),
+}
+
+impl Outbox {
+    /// Takes a step that is due, or one whose worker let its lease end; none when there is none.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should. What a lost answer may have claimed is free
+    /// again when the lease is over.
+    pub async fn claim(
+        &self,
+        connection: &mut ControlConnection,
+    ) -> Result<Option<Claim>, OutboxFault> {
+        let mut runs = Runs::default();
+        loop {
+            match self.claim_once(connection).await {
+                Ok(Taken::Nothing) => return Ok(None),
+                Ok(Taken::Claim(claim)) => return Ok(Some(*claim)),
+                Ok(Taken::SetAside) => {}
+                Err(fault) if runs.again(&fault).await => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    async fn claim_once(&self, connection: &mut ControlConnection) -> Result<Taken, OutboxFault> {
+        if has_skip_locked(connection.server()) {
+            sql::begin(connection).await?;
+            let taken = self.take_locked(connection).await;
+            sql::end(connection, taken).await
+        } else {
+            self.take_by_condition(connection).await
+        }
+    }
+
+    /// Locks the first row nobody else has locked, and takes it.
+    async fn take_locked(&self, connection: &mut ControlConnection) -> Result<Taken, OutboxFault> {
+        // Abandoned rows first: they were due before anything that is due now. Their range is
+        // empty nearly always, and then costs one read of the index.
+        for status in [Status::Claimed, Status::Pending] {
+            let query = format!("{} LIMIT 1 FOR UPDATE SKIP LOCKED", due("id"));
+            let found = sql::rows(connection, &query, vec![status.as_str().into()]).await?;
+            if let Some(row) = found.first() {
+                let (id, token) = (row.required::<u64>("id")?, ClaimToken::fresh());
+                self.take(connection, id, status, &token).await?;
+                return self.taken(connection, id, token).await;
+            }
+        }
+        Ok(Taken::Nothing)
+    }
+
+    /// Reads candidates without locks and takes one, if nobody else was faster.
+    async fn take_by_condition(
+        &self,
+        connection: &mut ControlConnection,
+    ) -> Result<Taken, OutboxFault> {
+        for status in [Status::Claimed, Status::Pending] {
+            let query = format!("{} LIMIT {CANDIDATE_COUNT}", due("id"));
+            let found = sql::rows(connection, &query, vec![status.as_str().into()]).await?;
+            let mut ids = Vec::new();
+            for row in &found {
+                ids.push(row.required::<u64>("id")?);
+            }
+            // Workers that read the same candidates begin at different ones.
+            let first = random_below(ids.len());
+            ids.rotate_left(first);
+            for id in ids {
+                let token = ClaimToken::fresh();
+                if self.take(connection, id, status, &token).await? {
+                    return self.taken(connection, id, token).await;
+                }
+            }
+        }
+        Ok(Taken::Nothing)
+    }
+
+    /// Puts a new claim on the row, if it still is in this state and due.
+    async fn take(
+        &self,
+        connection: &mut ControlConnection,
+        id: u64,
+        from: Status,
+        token: &ClaimToken,
+    ) -> Result<bool, OutboxFault> {
+        let statement = format!(
+            "UPDATE {TABLE} SET status = 'CLAIMED', lease_token = ?, \
+             attempt_count = attempt_count + 1, \
+             lease_deadline = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, \
+             not_before = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, \
+             updated_at = UTC_TIMESTAMP(6) \
+             WHERE id = ? AND status = ? AND not_before <= UTC_TIMESTAMP(6)"
+        );
+        let lease = microseconds(self.options.lease);
+        let values =
+            vec![token.as_str().into(), lease.clone(), lease, id.into(), from.as_str().into()];
+        Ok(sql::change(connection, &statement, values).await? == 1)
+    }
+
+    /// Reads what was taken.
+    async fn taken(
+        &self,
+        connection: &mut ControlConnection,
+        id: u64,
+        token: ClaimToken,
+    ) -> Result<Taken, OutboxFault> {
+        let query = format!(
+            "SELECT plan_code, position, executor_code, step, attempt_count, failure_count \
+             FROM {TABLE} WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+        );
+        let found = sql::rows(connection, &query, vec![id.into(), token.as_str().into()]).await?;
+        let Some(row) = found.first() else {
+            return Ok(Taken::Nothing);
+        };
+        match self.read(row, id, &token) {
+            Ok(claim) => Ok(Taken::Claim(Box::new(claim))),
+            Err(fault) => {
+                tracing::error!(outbox_id = id, code = fault.code(), "a row is set aside: {fault}");
+                set_aside(connection, id, &token, &fault).await?;
+                Ok(Taken::SetAside)
+            }
+        }
+    }
+
+    fn read(&self, row: &Columns, id: u64, token: &ClaimToken) -> Result<Claim, OutboxFault> {
+        Ok(Claim {
+            id,
+            position: row.required("position")?,
+            failure_count: row.required("failure_count")?,
+            token: token.clone(),
+            plan: row.required("plan_code")?,
+            step: RecordedStep::parse(&row.required::<String>("step")?)?.step,
+            executor: row.required("executor_code")?,
+            attempt: row.required("attempt_count")?,
+            lease: self.options.lease,
+        })
+    }
+
+    /// Makes the claim hold for another lease from now. False when it was lost: another worker has
+    /// the row, or it is in another state.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should: the claim may still be held.
+    pub async fn renew(
+        &self,
+        connection: &mut ControlConnection,
+        claim: &Claim,
+    ) -> Result<bool, OutboxFault> {
+        let statement = format!(
+            "UPDATE {TABLE} SET \
+             lease_deadline = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, \
+             not_before = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND \
+             WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+        );
+        let lease = microseconds(claim.lease);
+        let own = || vec![Value::from(claim.id), claim.token.as_str().into()];
+        let mut values = vec![lease.clone(), lease];
+        values.extend(own());
+        let mut runs = Runs::default();
+        loop {
+            match sql::change(connection, &statement, values.clone()).await {
+                Ok(0) => break,
+                Ok(_) => return Ok(true),
+                Err(fault) if runs.again(&fault).await => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        // Equal values are no changed row, when the server's clock stood still: looked at again.
+        let query = format!(
+            "SELECT id FROM {TABLE} WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+        );
+        Ok(!sql::rows(connection, &query, own()).await?.is_empty())
+    }
+}
+
+/// The rows of a status that are due, the longest due first.
+fn due(columns: &str) -> String {
+    format!(
+        "SELECT {columns} FROM {TABLE} FORCE INDEX ({DUE_INDEX}) \
+         WHERE status = ? AND not_before <= UTC_TIMESTAMP(6) ORDER BY not_before, id"
+    )
+}
+
+async fn set_aside(
+    connection: &mut ControlConnection,
+    id: u64,
+    token: &ClaimToken,
+    fault: &OutboxFault,
+) -> Result<(), OutboxFault> {
+    let statement = format!(
+        "UPDATE {TABLE} SET status = 'NEEDS_ATTENTION', last_error_code = ?, last_error = ?, \
+         updated_at = UTC_TIMESTAMP(6) WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+    );
+    let values =
+        vec![fault.code().into(), fault.to_string().into(), id.into(), token.as_str().into()];
+    sql::change(connection, &statement, values).await.map(drop)
+}
+
+/// `SKIP LOCKED` came with MySQL 8.0.1 (manual, "Locking Reads") and MariaDB 10.6.0 (knowledge base,
+/// "SKIP LOCKED"). Told by the version, which every session's opening reads anyway: a first try that
+/// fails would be one more way to open a session.
+fn has_skip_locked(server: &ServerIdentity) -> bool {
+    match server.flavour() {
+        Flavour::MySql => server.version() >= ServerVersion::new(8, 0, 1),
+        Flavour::MariaDb => server.version() >= ServerVersion::new(10, 6, 0),
+        // TiDB takes the words and locks nothing; the condition is safe everywhere.
+        Flavour::TiDb | Flavour::Vitess | Flavour::Other => false,
+    }
+}
+
+fn random_below(count: usize) -> usize {
+    let (_, random) = Uuid::new_v4().as_u64_pair();
+    usize::try_from(random & 0xffff).unwrap_or_default().checked_rem(count).unwrap_or_default()
+}

@@ -1,0 +1,188 @@
+//! Looking at the outbox, without any lock.
+
+use std::collections::BTreeMap;
+
+use mysql_async::Value;
+use serde::Serialize;
+
+use super::Outbox;
+use super::fault::OutboxFault;
+use super::recorded::RecordedStep;
+use super::sql::{self, Columns, TABLE};
+use super::status::Status;
+use crate::control::ControlConnection;
+use crate::ids::{ContributionKey, Direction, ExecutorCode, PluginRelease, StepKey};
+use crate::plan::PlanCode;
+
+/// How many steps are in which status.
+pub type Counts = BTreeMap<Status, u64>;
+
+/// A row of the outbox. Times are UTC, of the control server's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ListedStep {
+    /// Order of enqueueing.
+    pub id: u64,
+    /// The plan.
+    pub plan: PlanCode,
+    /// Place in its plan and direction, from 0.
+    pub position: u32,
+    /// The step.
+    pub step_key: StepKey,
+    /// Forward, or its reverse.
+    pub direction: Direction,
+    /// Whose contribution it is.
+    pub release: PluginRelease,
+    /// Which contribution.
+    pub contribution_key: ContributionKey,
+    /// Who carries it out.
+    pub executor: ExecutorCode,
+    /// Where it is.
+    pub status: Status,
+    /// Deliveries so far.
+    pub attempt_count: u32,
+    /// How many of them failed.
+    pub failure_count: u32,
+    /// Of a PENDING step: when it is due.
+    pub not_before: String,
+    /// Of a CLAIMED step: when it may be taken from its worker.
+    pub lease_deadline: Option<String>,
+    /// Whether that is in the past: nobody may be working on it.
+    pub lease_is_over: bool,
+    /// What the executor handed back.
+    pub external_receipt: Option<String>,
+    /// Code of the last failure or uncertainty.
+    pub last_error_code: Option<String>,
+    /// The same in words.
+    pub last_error: Option<String>,
+    /// When it was enqueued.
+    pub created_at: String,
+    /// When it was last written.
+    pub updated_at: String,
+    /// When it reached its end.
+    pub completed_at: Option<String>,
+}
+
+impl Outbox {
+    /// The steps of a plan, forward and then compensations, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn plan_steps(
+        &self,
+        connection: &mut ControlConnection,
+        plan: &PlanCode,
+    ) -> Result<Vec<ListedStep>, OutboxFault> {
+        // In the order of the enum's words: COMPENSATE is before FORWARD.
+        let query = format!("{} WHERE plan_code = ? ORDER BY direction DESC, position", select());
+        list(connection, &query, vec![plan.as_str().into()]).await
+    }
+
+    /// The steps that need a person, the longest waiting first; at most so many.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn needing_attention(
+        &self,
+        connection: &mut ControlConnection,
+        limit: u32,
+    ) -> Result<Vec<ListedStep>, OutboxFault> {
+        let query = format!(
+            "{} WHERE status = 'NEEDS_ATTENTION' ORDER BY not_before, id LIMIT ?",
+            select()
+        );
+        list(connection, &query, vec![limit.into()]).await
+    }
+
+    /// How many steps are in which status, of one plan or of all. Of all it reads an index to its
+    /// end: for people, not for monitors that ask every second.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn counts(
+        &self,
+        connection: &mut ControlConnection,
+        plan: Option<&PlanCode>,
+    ) -> Result<Counts, OutboxFault> {
+        count_steps(connection, plan).await
+    }
+
+    /// Whether there is nothing a worker could still do: no step is due now or later, and none is
+    /// claimed. What needs a person, and what waits behind it, does not count.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn is_idle(&self, connection: &mut ControlConnection) -> Result<bool, OutboxFault> {
+        let query =
+            format!("SELECT id FROM {TABLE} WHERE status IN ('PENDING', 'CLAIMED') LIMIT 1");
+        Ok(sql::rows(connection, &query, Vec::new()).await?.is_empty())
+    }
+}
+
+/// See [`Outbox::counts`].
+pub(super) async fn count_steps(
+    connection: &mut ControlConnection,
+    plan: Option<&PlanCode>,
+) -> Result<Counts, OutboxFault> {
+    let (condition, values) = match plan {
+        Some(plan) => ("WHERE plan_code = ?", vec![Value::from(plan.as_str())]),
+        None => ("", Vec::new()),
+    };
+    let query =
+        format!("SELECT status, COUNT(*) AS step_count FROM {TABLE} {condition} GROUP BY status");
+    let mut counts = Counts::new();
+    for row in sql::rows(connection, &query, values).await? {
+        counts.insert(row.required("status")?, row.required("step_count")?);
+    }
+    Ok(counts)
+}
+
+fn select() -> String {
+    let time = |column: &str| format!("DATE_FORMAT({column}, '%Y-%m-%dT%H:%i:%s.%fZ') AS {column}");
+    let times = ["lease_deadline", "created_at", "updated_at", "completed_at"].map(time).join(", ");
+    format!(
+        "SELECT id, plan_code, position, step, executor_code, status, attempt_count, \
+         failure_count, {times}, DATE_FORMAT(not_before, '%Y-%m-%dT%H:%i:%s.%fZ') AS due_at, \
+         COALESCE(lease_deadline <= UTC_TIMESTAMP(6), 0) AS lease_is_over, external_receipt, \
+         last_error_code, last_error FROM {TABLE}"
+    )
+}
+
+async fn list(
+    connection: &mut ControlConnection,
+    query: &str,
+    values: Vec<Value>,
+) -> Result<Vec<ListedStep>, OutboxFault> {
+    sql::rows(connection, query, values).await?.iter().map(listed).collect()
+}
+
+fn listed(row: &Columns) -> Result<ListedStep, OutboxFault> {
+    let step = RecordedStep::parse(&row.required::<String>("step")?)?.step;
+    Ok(ListedStep {
+        id: row.required("id")?,
+        plan: row.required("plan_code")?,
+        position: row.required("position")?,
+        step_key: step.key,
+        direction: step.direction,
+        release: step.release,
+        contribution_key: step.contribution,
+        executor: row.required("executor_code")?,
+        status: row.required("status")?,
+        attempt_count: row.required("attempt_count")?,
+        failure_count: row.required("failure_count")?,
+        not_before: row.required("due_at")?,
+        lease_deadline: row.text("lease_deadline")?,
+        lease_is_over: row.required::<i64>("lease_is_over")? != 0,
+        external_receipt: row.text("external_receipt")?,
+        last_error_code: row.text("last_error_code")?,
+        last_error: row.text("last_error")?,
+        created_at: row.required("created_at")?,
+        updated_at: row.required("updated_at")?,
+        completed_at: row.text("completed_at")?,
+    })
+}

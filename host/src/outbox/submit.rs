@@ -1,0 +1,272 @@
+//! Enqueueing a plan: all of it or nothing, and once.
+
+use std::collections::BTreeMap;
+
+use mysql_async::Value;
+
+use super::Outbox;
+use super::fault::{OutboxFault, Runs};
+use super::listing::{Counts, count_steps};
+use super::recorded::RecordedStep;
+use super::sql::{self, TABLE};
+use super::status::Status;
+use crate::blame::Blame;
+use crate::control::ControlConnection;
+use crate::digest::Digest;
+use crate::ids::{Direction, ExecutorCode, StepKey};
+use crate::plan::{Plan, PlanCode, PlannedStep};
+
+/// Rows one INSERT writes.
+const ROWS_PER_INSERT: usize = 50;
+/// Keys one look for taken ones names.
+const KEYS_PER_LOOK: usize = 200;
+
+/// Who carries out which step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorChoice {
+    /// The executor of SQL contributions.
+    pub sql: ExecutorCode,
+}
+
+impl ExecutorChoice {
+    /// The executor of a step: `dry-run:v1` for everything that is not SQL.
+    pub fn of(&self, step: &PlannedStep) -> ExecutorCode {
+        if step.kind.is_database_migration() && step.target.is_sql() {
+            self.sql.clone()
+        } else {
+            ExecutorCode::dry_run_v1()
+        }
+    }
+}
+
+/// A plan that is in the outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Submitted {
+    /// It was not there before: so many steps were enqueued.
+    Enqueued {
+        /// The steps.
+        step_count: usize,
+    },
+    /// The very same plan was submitted before. Nothing was written.
+    Already {
+        /// Where its steps are.
+        counts: Counts,
+    },
+}
+
+/// The plan was not enqueued; nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// Another plan was submitted under the same code.
+    #[error(
+        "plan `{plan}` was submitted before with the fingerprint `{submitted}`, and this one has `{given}`"
+    )]
+    OtherPlan {
+        /// The code.
+        plan: PlanCode,
+        /// What is in the outbox.
+        submitted: String,
+        /// What was to be submitted.
+        given: Digest,
+    },
+    /// Keys that belong to steps of other plans, with these plans.
+    #[error("step keys belong to other plans: {}", taken(.0))]
+    KeysTaken(Vec<(StepKey, PlanCode)>),
+    /// The control server did not answer as it should.
+    #[error("the plan was not enqueued")]
+    Fault(#[source] OutboxFault),
+}
+
+impl From<OutboxFault> for SubmitError {
+    fn from(fault: OutboxFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl SubmitError {
+    /// The stable code.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::OtherPlan { .. } => "plan-submitted-otherwise",
+            Self::KeysTaken(_) => "step-keys-taken",
+            Self::Fault(fault) => fault.code(),
+        }
+    }
+
+    /// Who can do something about it.
+    pub const fn blame(&self) -> Blame {
+        match self {
+            Self::OtherPlan { .. } | Self::KeysTaken(_) => Blame::Caller,
+            Self::Fault(fault) => fault.blame(),
+        }
+    }
+
+    /// What to do about it.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::OtherPlan { .. } => "publish the plan under a code of its own",
+            Self::KeysTaken(_) => "publish the plan with step keys of its own",
+            Self::Fault(fault) => fault.help(),
+        }
+    }
+}
+
+fn taken(keys: &[(StepKey, PlanCode)]) -> String {
+    let shown: Vec<_> = keys.iter().map(|(key, plan)| format!("`{key}` to `{plan}`")).collect();
+    shown.join(", ")
+}
+
+impl Outbox {
+    /// Enqueues every step of a plan in one transaction: the first is due at once, the others wait
+    /// for the ones before them. Submitting the same plan again writes nothing.
+    ///
+    /// Whether the steps can be carried out is not looked at here.
+    ///
+    /// # Errors
+    ///
+    /// The plan's code or one of its keys, those of its compensations included, is another plan's;
+    /// or the control server did not answer as it should. Submit again then: a plan that was
+    /// enqueued all the same is recognised.
+    pub async fn submit(
+        &self,
+        connection: &mut ControlConnection,
+        plan: &Plan,
+        executors: &ExecutorChoice,
+    ) -> Result<Submitted, SubmitError> {
+        let mut runs = Runs::default();
+        let mut races = 0_u32;
+        loop {
+            sql::begin(connection).await?;
+            let submitted = enqueue(connection, plan, executors).await;
+            match sql::end(connection, submitted).await {
+                // Somebody enqueued the plan, or one with the same keys, at the same moment: what
+                // is there is read again.
+                Err(SubmitError::Fault(fault)) if fault.is_duplicate_key() && races < 3 => {
+                    races += 1;
+                }
+                Err(SubmitError::Fault(fault)) if runs.again(&fault).await => {}
+                ended => return ended,
+            }
+        }
+    }
+}
+
+async fn enqueue(
+    connection: &mut ControlConnection,
+    plan: &Plan,
+    executors: &ExecutorChoice,
+) -> Result<Submitted, SubmitError> {
+    if let Some(submitted) = fingerprint(connection, plan.code()).await? {
+        let given = plan.fingerprint();
+        if submitted != given.to_string() {
+            let plan = plan.code().clone();
+            return Err(SubmitError::OtherPlan { plan, submitted, given });
+        }
+        return Ok(Submitted::Already {
+            counts: count_steps(connection, Some(plan.code())).await?,
+        });
+    }
+    let taken = taken_keys(connection, plan).await?;
+    if !taken.is_empty() {
+        return Err(SubmitError::KeysTaken(taken));
+    }
+    let rows: Vec<NewRow> = plan
+        .steps()
+        .iter()
+        .zip(0_u32..)
+        .map(|(step, position)| NewRow {
+            position,
+            executor: executors.of(step),
+            recorded: RecordedStep::forward(step),
+            status: if position == 0 { Status::Pending } else { Status::Waiting },
+        })
+        .collect();
+    insert(connection, plan.code(), &plan.fingerprint().to_string(), &rows).await?;
+    Ok(Submitted::Enqueued { step_count: rows.len() })
+}
+
+/// The fingerprint of a plan that is in the outbox.
+pub(super) async fn fingerprint(
+    connection: &mut ControlConnection,
+    plan: &PlanCode,
+) -> Result<Option<String>, OutboxFault> {
+    let query = format!("SELECT plan_fingerprint FROM {TABLE} WHERE plan_code = ? LIMIT 1");
+    let found = sql::rows(connection, &query, vec![plan.as_str().into()]).await?;
+    found.first().map(|row| row.required("plan_fingerprint")).transpose()
+}
+
+/// The keys of a plan, both directions', that other plans have.
+async fn taken_keys(
+    connection: &mut ControlConnection,
+    plan: &Plan,
+) -> Result<Vec<(StepKey, PlanCode)>, OutboxFault> {
+    let keys: Vec<&StepKey> = plan
+        .steps()
+        .iter()
+        .flat_map(|step| [Some(&step.key), step.compensation.key()])
+        .flatten()
+        .collect();
+    let mut taken = BTreeMap::new();
+    for keys in keys.chunks(KEYS_PER_LOOK) {
+        let query = format!(
+            "SELECT step_idempotency_key, plan_code FROM {TABLE} \
+             WHERE plan_code <> ? AND step_idempotency_key IN ({})",
+            vec!["?"; keys.len()].join(", ")
+        );
+        // The plan itself may have been enqueued a moment ago, by another; that is no refusal, and
+        // the INSERT finds it.
+        let mut values = vec![Value::from(plan.code().as_str())];
+        values.extend(keys.iter().map(|key| Value::from(key.as_str())));
+        for row in sql::rows(connection, &query, values).await? {
+            taken.insert(row.required("step_idempotency_key")?, row.required("plan_code")?);
+        }
+    }
+    Ok(taken.into_iter().collect())
+}
+
+/// A row to be written.
+pub(super) struct NewRow {
+    pub(super) position: u32,
+    pub(super) executor: ExecutorCode,
+    pub(super) recorded: RecordedStep,
+    pub(super) status: Status,
+}
+
+/// Writes rows of a plan, all due now as far as it is their turn.
+pub(super) async fn insert(
+    connection: &mut ControlConnection,
+    plan: &PlanCode,
+    fingerprint: &str,
+    rows: &[NewRow],
+) -> Result<(), OutboxFault> {
+    for rows in rows.chunks(ROWS_PER_INSERT) {
+        let row = "(?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
+        let statement = format!(
+            "INSERT INTO {TABLE} (plan_code, plan_fingerprint, position, step_idempotency_key, \
+             direction, executor_code, step, status, not_before, created_at, updated_at) VALUES {}",
+            vec![row; rows.len()].join(", ")
+        );
+        let values = rows
+            .iter()
+            .flat_map(|row| {
+                let step = &row.recorded.step;
+                [
+                    Value::from(plan.as_str()),
+                    fingerprint.into(),
+                    row.position.into(),
+                    step.key.as_str().into(),
+                    step.direction.as_str().into(),
+                    row.executor.as_str().into(),
+                    row.recorded.to_json().into(),
+                    row.status.as_str().into(),
+                ]
+            })
+            .collect();
+        sql::change(connection, &statement, values).await?;
+    }
+    Ok(())
+}
+
+/// The direction of a plan's own steps.
+pub(super) const FORWARD: &str = Direction::Forward.as_str();

@@ -1,0 +1,179 @@
+//! The reference worker: claims steps from the control outbox, has executors carry them out, and
+//! records what came of it.
+//!
+//! A [`Worker`] has a fixed number of slots. Each has a control connection of its own, carries out
+//! one step at a time outside any control transaction, and renews its claim beside it. One turnstile
+//! lets a single slot look for work at a time, at an interval that adapts; so a worker asks the
+//! control server no more often the more slots it has, and takes no more than it can carry out.
+//!
+//! Any number of workers, on any number of machines, share one outbox: nothing but the control
+//! server coordinates them.
+//!
+//! [`check_plan`] is what has to hold before a plan is enqueued.
+
+mod delivery;
+mod drain;
+mod link;
+mod pace;
+mod readiness;
+mod slot;
+mod submission;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, Notify};
+use tokio::task::JoinSet;
+
+use crate::config::WorkerBounds;
+use crate::control::Control;
+use crate::executor::ExecutorRegistry;
+use crate::outbox::{Outbox, OutboxOptions};
+use crate::plan::ContributionCatalog;
+
+use self::pace::Pace;
+use self::readiness::Watch;
+
+pub use drain::Drain;
+pub use readiness::Readiness;
+pub use submission::{StepProblem, SubmissionError, check_plan};
+
+/// Bounds of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerOptions {
+    /// Steps carried out at once, at least one.
+    pub concurrency: usize,
+    /// How long running steps may go on once a drain is asked for.
+    pub grace: Duration,
+    /// Bounds of the outbox.
+    pub outbox: OutboxOptions,
+    /// Drain as soon as nothing is left to do: no step is due now or later, and none is claimed.
+    pub until_idle: bool,
+}
+
+impl From<&WorkerBounds> for WorkerOptions {
+    fn from(bounds: &WorkerBounds) -> Self {
+        Self {
+            concurrency: bounds.concurrency,
+            grace: bounds.grace,
+            outbox: OutboxOptions { lease: bounds.lease, attempts_max: bounds.attempts_max },
+            until_idle: false,
+        }
+    }
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self::from(&WorkerBounds::default())
+    }
+}
+
+/// A worker on one control outbox.
+pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+/// What the slots of a worker share.
+struct Shared {
+    control: Control,
+    outbox: Outbox,
+    registry: Arc<ExecutorRegistry>,
+    contributions: Arc<dyn ContributionCatalog>,
+    options: WorkerOptions,
+    drain: Drain,
+    readiness: Watch,
+    /// Only its holder looks for work; what it guards is the interval of looking.
+    turnstile: Mutex<Pace>,
+    /// A step of ours made the next one due.
+    work: Notify,
+}
+
+/// How a worker ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Steps that were dropped because the grace period was over. They are delivered again.
+    pub dropped: usize,
+}
+
+impl Worker {
+    /// A worker. Nothing is opened before [`Worker::run`].
+    pub fn new(
+        control: Control,
+        registry: Arc<ExecutorRegistry>,
+        contributions: Arc<dyn ContributionCatalog>,
+        options: WorkerOptions,
+    ) -> Self {
+        let drain = Drain::default();
+        Self {
+            shared: Arc::new(Shared {
+                control,
+                outbox: Outbox::new(options.outbox.clone()),
+                registry,
+                contributions,
+                options,
+                readiness: Watch::default(),
+                drain,
+                turnstile: Mutex::default(),
+                work: Notify::new(),
+            }),
+        }
+    }
+
+    /// Asks this worker to stop; may be kept and used from anywhere.
+    pub fn drain(&self) -> Drain {
+        self.shared.drain.clone()
+    }
+
+    /// What it can do now.
+    pub fn readiness(&self) -> Readiness {
+        self.shared.readiness.now(self.shared.drain.is_requested())
+    }
+
+    /// Works until a drain is asked for and over. Dropping the future stops it in the middle: what
+    /// it had claimed is free again when the leases are over.
+    pub async fn run(&self) -> Ended {
+        let shared = &self.shared;
+        let mut slots = JoinSet::new();
+        for _ in 0..shared.options.concurrency.max(1) {
+            slots.spawn(slot::run(Arc::clone(shared)));
+        }
+        let mut dropped = 0;
+        let grace = async {
+            shared.drain.requested().await;
+            tracing::info!(
+                grace_s = shared.options.grace.as_secs(),
+                "draining: nothing new is claimed"
+            );
+            tokio::time::sleep(shared.options.grace).await;
+            shared.drain.end_grace();
+        };
+        tokio::pin!(grace);
+        let mut is_over = false;
+        loop {
+            tokio::select! {
+                joined = slots.join_next() => match joined {
+                    None => return Ended { dropped },
+                    Some(Ok(count)) => dropped += count,
+                    Some(Err(error)) => {
+                        // An executor's panic: its step's claim runs out, the slot is replaced.
+                        tracing::error!(panicked = error.is_panic(), "a slot of the worker ended early");
+                        if !shared.drain.is_requested() {
+                            slots.spawn(slot::run(Arc::clone(shared)));
+                        }
+                    }
+                },
+                () = &mut grace, if !is_over => is_over = true,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("options", &self.shared.options)
+            .field("readiness", &self.readiness())
+            .finish_non_exhaustive()
+    }
+}

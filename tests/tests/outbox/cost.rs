@@ -1,0 +1,80 @@
+//! What a claim costs: the same with many rows as with few.
+
+use mysql_async::prelude::Queryable as _;
+use tollgate::control::ControlConnection;
+use tollgate_tests::server::Flavour;
+
+use crate::fixture::{Fixture, plan};
+
+/// Rows that are done, wait, are claimed or not due yet.
+const ROW_COUNT: u32 = 100_000;
+/// Rows a claim may read: two looks, the row it takes, and the row it reads back.
+const ROWS_READ_MAX: u64 = 12;
+
+/// Copies the plan's rows over and over, under other keys.
+async fn fill(fixture: &Fixture) {
+    let columns = "plan_fingerprint, direction, executor_code, step, created_at, updated_at";
+    let mut count = 20_u32;
+    while count < ROW_COUNT {
+        fixture
+            .run(&format!(
+                "INSERT INTO factory_plugin_control_outbox (plan_code, position, \
+                 step_idempotency_key, status, not_before, {columns}) SELECT \
+                 CONCAT('copy', {count}, '-', id), position, CONCAT('copy', {count}, '-', id), \
+                 ELT(1 + id % 4, 'WAITING', 'APPLIED', 'CLAIMED', 'PENDING'), \
+                 UTC_TIMESTAMP(6) + INTERVAL IF(id % 4 < 2, -1, 1) HOUR, {columns} \
+                 FROM factory_plugin_control_outbox"
+            ))
+            .await;
+        count *= 2;
+    }
+}
+
+async fn rows_read(connection: &mut ControlConnection) -> u64 {
+    let rows: Vec<(String, u64)> =
+        connection.conn().query("SHOW SESSION STATUS LIKE 'Handler_read%'").await.unwrap();
+    rows.iter().map(|(_, count)| count).sum()
+}
+
+#[tokio::test]
+async fn a_claim_reads_a_handful_of_rows_among_a_hundred_thousand() {
+    for flavour in Flavour::available() {
+        let fixture = Fixture::start(flavour).await;
+        fixture.submit(&plan("up", 20)).await;
+        fill(&fixture).await;
+        let count: Vec<u32> =
+            fixture.rows("SELECT COUNT(*) FROM factory_plugin_control_outbox").await;
+        assert!(count[0] >= ROW_COUNT, "{count:?}");
+        let mut connection = fixture.open().await;
+        for expected in [Some("up:1"), None] {
+            let before = rows_read(&mut connection).await;
+            let claim = fixture.outbox.claim(&mut connection).await.unwrap();
+            let read = rows_read(&mut connection).await - before;
+            assert_eq!(claim.as_ref().map(|claim| claim.step().key.as_str()), expected);
+            println!("{flavour}: {read} rows read for {expected:?} among {}", count[0]);
+            assert!(read <= ROWS_READ_MAX, "{flavour}: {read} rows were read");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_server_plans_a_claim_by_its_index() {
+    for flavour in Flavour::available() {
+        let fixture = Fixture::start(flavour).await;
+        fixture.submit(&plan("up", 20)).await;
+        let mut admin = fixture.server.admin().await;
+        admin.query_drop("USE control_plane").await.unwrap();
+        for status in ["PENDING", "CLAIMED"] {
+            let explain = format!(
+                "EXPLAIN FORMAT=TRADITIONAL SELECT id FROM factory_plugin_control_outbox FORCE INDEX \
+                 (ix_factory_plugin_control_outbox_due) WHERE status = '{status}' AND not_before <= \
+                 UTC_TIMESTAMP(6) ORDER BY not_before, id LIMIT 1 FOR UPDATE"
+            );
+            let plan: mysql_async::Row = admin.query_first(explain).await.unwrap().unwrap();
+            let key: String = plan.get("key").unwrap();
+            let extra: String = plan.get("Extra").unwrap();
+            assert_eq!(key, "ix_factory_plugin_control_outbox_due", "{flavour}");
+            assert!(!extra.contains("filesort"), "{flavour}: {extra}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `submit`, `outbox` and `compensate` as an operator runs them.
+
+use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::cli::{Run, binary, run};
+
+use crate::process::{Process, submit, tollgate};
+
+const FORWARD: &str = "CREATE TABLE IF NOT EXISTS entry (id INT PRIMARY KEY)";
+const BACK: &str = "DROP TABLE IF EXISTS entry";
+
+fn plugins() -> Plugin {
+    let plugin = Plugin::install(FORWARD, Some(BACK));
+    plugin.install_as("rows", "1.0.0", "INSERT IGNORE INTO entry (id) VALUES (1)", {
+        Some("DELETE FROM entry WHERE id = 1")
+    });
+    plugin
+}
+
+fn work(chain: &Chain, plugin: &Plugin) {
+    let log = plugin.root().join("log");
+    let mut worker = Process::start(chain, plugin, &[], &["--until-idle"], &log);
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+}
+
+fn command(chain: &Chain, arguments: &[&str]) -> Run {
+    run(&mut tollgate(chain, &[], arguments))
+}
+
+#[tokio::test]
+async fn a_plan_goes_all_the_way_there_and_back() {
+    let chain = Chain::start().await;
+    let plugin = plugins();
+    assert_eq!(command(&chain, &["init", "control"]).code(), Some(0));
+    let document = plugin.document_of("up", &["orders", "rows"]);
+    let submitted = submit(&chain, &plugin, &document);
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    assert!(submitted.stdout.contains("2 step(s)"), "{}", submitted.stdout);
+    let again = submit(&chain, &plugin, &document);
+    assert_eq!(again.code(), Some(0));
+    assert!(again.stdout.contains("submitted before: 1 WAITING, 1 PENDING"), "{}", again.stdout);
+    work(&chain, &plugin);
+    assert_eq!(chain.value::<u32>("SELECT COUNT(*) FROM entry").await, 1);
+    let listed = command(&chain, &["outbox", "up", "--json"]);
+    let lines = listed.json_lines();
+    assert_eq!(lines[0]["counts"]["APPLIED"], 2);
+    assert_eq!(lines[2]["externalReceipt"], "sql:preview:up:2");
+
+    let back = command(&chain, &["compensate", "up", "--from", "up:2"]);
+    assert_eq!(back.code(), Some(0), "{}", back.stderr);
+    work(&chain, &plugin);
+    assert_eq!(chain.value::<u32>("SELECT COUNT(*) FROM entry").await, 0);
+    let back = command(&chain, &["compensate", "up"]);
+    assert!(back.stdout.contains("1 compensation(s) enqueued, 1 were before"), "{}", back.stdout);
+    work(&chain, &plugin);
+    assert_eq!(chain.rows::<String>("SHOW TABLES LIKE 'entry'").await.len(), 0);
+    let listed = command(&chain, &["outbox", "up"]);
+    assert!(listed.stdout.contains("sql:preview:up:1:compensate"), "{}", listed.stdout);
+}
+
+#[tokio::test]
+async fn every_problem_of_a_plan_is_told_and_nothing_is_enqueued() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = plugins();
+    let document = plugin.document_of("up", &["orders", "rows"]);
+    plugin.install_as("rows", "1.0.0", "DROP DATABASE plugin_preview", None);
+    std::fs::remove_dir_all(plugin.root().join("orders")).unwrap();
+    let refused = submit(&chain, &plugin, &document);
+    assert_eq!(refused.code(), Some(1));
+    for code in [
+        "release-not-installed",
+        "publication-fingerprint-changed",
+        "content-hash-changed",
+        "compensation-not-installed",
+        "policy-denied",
+    ] {
+        assert!(refused.stderr.contains(code), "{code}: {}", refused.stderr);
+    }
+    assert!(refused.stderr.contains("step `up:2:compensate`"), "{}", refused.stderr);
+    let unknown = command(&chain, &["outbox", "up"]);
+    assert_eq!(unknown.code(), Some(1));
+    assert!(unknown.stderr.contains("plan `up` is not in the outbox"), "{}", unknown.stderr);
+}
+
+#[tokio::test]
+async fn an_old_plan_is_never_promoted_to_sql() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let file = "golden/plans/1.1.json";
+    let arguments = ["submit", file, "--releases", "golden/releases"];
+    let refused = command(&chain, &arguments);
+    assert_eq!(refused.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("idempotence-not-recorded"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("never run as SQL"), "{}", refused.stderr);
+    let dry_run = [&arguments[..], &["--executor", "dry-run:v1"]].concat();
+    let submitted = command(&chain, &dry_run);
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+}
+
+#[tokio::test]
+async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("INSERT IGNORE INTO entry (id) VALUES (1)", None);
+    let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    work(&chain, &plugin);
+    let shown = command(&chain, &["outbox"]);
+    assert!(shown.stdout.contains("NEEDS_ATTENTION"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("statement-failed"), "{}", shown.stdout);
+    chain.admin_run("CREATE TABLE entry (id INT PRIMARY KEY) ENGINE=InnoDB").await;
+    assert_eq!(command(&chain, &["outbox", "retry", "up:1"]).code(), Some(0));
+    work(&chain, &plugin);
+    assert_eq!(chain.value::<u32>("SELECT COUNT(*) FROM entry").await, 1);
+    let again = command(&chain, &["outbox", "retry", "up:1"]);
+    assert_eq!(again.code(), Some(1));
+    assert!(again.stderr.contains("it is APPLIED"), "{}", again.stderr);
+}
+
+#[tokio::test]
+async fn a_step_whose_compensation_was_begun_elsewhere_is_superseded() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = plugins();
+    submit(&chain, &plugin, &plugin.document_of("up", &["orders", "rows"]));
+    let folder = plugin.release_folder("1.0.0").display().to_string();
+    let back = ["execute", &folder, "schema", "--step-key", "up:1:compensate"];
+    let back = [&back[..], &["--direction", "compensate", "--reverses", "up:1"]].concat();
+    assert_eq!(command(&chain, &back).code(), Some(0));
+    work(&chain, &plugin);
+    let lines = command(&chain, &["outbox", "up", "--json"]).json_lines();
+    assert_eq!(lines[1]["status"], "SUPERSEDED");
+    assert_eq!(lines[1]["lastErrorCode"], "superseded");
+    assert_eq!(lines[2]["status"], "WAITING", "nothing runs behind it");
+    assert_eq!(chain.rows::<String>("SHOW TABLES LIKE 'entry'").await.len(), 0);
+}
+
+/// The example for embedders does what it says: its own catalog, our outbox and worker.
+#[tokio::test]
+async fn an_embedder_brings_a_catalog_of_its_own() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = plugins();
+    let file = plugin.root().join("plan.json");
+    std::fs::write(&file, plugin.document_of("up", &["orders", "rows"])).unwrap();
+    let example = binary().parent().unwrap().join("examples/embed_outbox");
+    assert!(example.exists(), "run `cargo build --workspace --all-targets`");
+    let mut embedder = std::process::Command::new(example);
+    let done = run(embedder.arg(&file).arg(plugin.root()).envs(chain.variables()));
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    assert_eq!(chain.value::<u32>("SELECT COUNT(*) FROM entry").await, 1);
+}

@@ -1,0 +1,260 @@
+//! What happened to every row of the outbox and of the ledger, written down by triggers of the
+//! servers' own, and whether all of it was allowed to happen.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use mysql_async::prelude::Queryable as _;
+use tollgate_tests::chain::{CONTROL, Chain, TARGET};
+
+/// A change of a row, in the order the server made them.
+#[derive(Debug, Clone)]
+struct Change {
+    key: String,
+    from: String,
+    to: String,
+    /// The claim before and after.
+    tokens: (String, String),
+    /// Whether the lease before was over by the server's clock.
+    lease_was_over: bool,
+}
+
+/// What a run left behind.
+pub(crate) struct History {
+    outbox: Vec<Change>,
+    ledger: Vec<Change>,
+    /// Key, plan, position and status of each row, at the end.
+    rows: Vec<(String, String, u32, String)>,
+    /// Key and status of each receipt, at the end.
+    receipts: Vec<(String, String)>,
+}
+
+/// Makes both servers write down every change from now on.
+pub(crate) async fn watch(chain: &Chain) {
+    let mut admin = chain.server.admin().await;
+    for (catalog, table) in
+        [(CONTROL, "factory_plugin_control_outbox"), (TARGET, "factory_plugin_target_receipt")]
+    {
+        admin.query_drop("CREATE DATABASE IF NOT EXISTS history").await.unwrap();
+        admin
+            .query_drop(format!(
+                "CREATE TABLE history.{table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, k VARCHAR(128), \
+                 old_status VARCHAR(16), new_status VARCHAR(16), old_token VARCHAR(32), \
+                 new_token VARCHAR(32), was_over INT) ENGINE=InnoDB"
+            ))
+            .await
+            .unwrap();
+        admin.query_drop(format!("USE {catalog}")).await.unwrap();
+        admin
+            .query_drop(format!(
+                "CREATE DEFINER='root'@'localhost' TRIGGER watch AFTER UPDATE ON {table} FOR EACH \
+                 ROW INSERT INTO history.{table} (k, old_status, new_status, old_token, new_token, \
+                 was_over) VALUES (OLD.step_idempotency_key, OLD.status, NEW.status, \
+                 COALESCE(OLD.lease_token, ''), COALESCE(NEW.lease_token, ''), \
+                 COALESCE(OLD.lease_deadline <= UTC_TIMESTAMP(6), 1))"
+            ))
+            .await
+            .unwrap();
+    }
+    admin.disconnect().await.unwrap();
+}
+
+async fn changes(chain: &Chain, table: &str) -> Vec<Change> {
+    let query = format!(
+        "SELECT k, old_status, new_status, old_token, new_token, was_over FROM history.{table} \
+         ORDER BY id"
+    );
+    let rows: Vec<(String, String, String, String, String, i64)> = chain.control_rows(&query).await;
+    rows.into_iter()
+        .map(|(key, from, to, old, new, was_over)| Change {
+            key,
+            from,
+            to,
+            tokens: (old, new),
+            lease_was_over: was_over != 0,
+        })
+        .collect()
+}
+
+impl History {
+    pub(crate) async fn read(chain: &Chain) -> Self {
+        Self {
+            outbox: changes(chain, "factory_plugin_control_outbox").await,
+            ledger: changes(chain, "factory_plugin_target_receipt").await,
+            rows: chain
+                .control_rows(
+                    "SELECT step_idempotency_key, plan_code, position, status \
+                     FROM factory_plugin_control_outbox WHERE direction = 'FORWARD' ORDER BY id",
+                )
+                .await,
+            receipts: chain
+                .rows("SELECT step_idempotency_key, status FROM factory_plugin_target_receipt")
+                .await,
+        }
+    }
+
+    /// Asserts that nothing happened that must not.
+    pub(crate) fn check(&self, step_count: usize) {
+        self.nothing_is_lost(step_count);
+        self.every_step_is_applied_once();
+        self.plans_are_in_order();
+        no_two_live_tokens(&self.outbox, "CLAIMED");
+        no_two_live_tokens(&self.ledger, "RUNNING");
+    }
+
+    fn nothing_is_lost(&self, step_count: usize) {
+        assert_eq!(self.rows.len(), step_count);
+        let open: Vec<_> = self.rows.iter().filter(|row| row.3 != "APPLIED").collect();
+        assert!(open.is_empty(), "not applied: {open:?}");
+        let receipts: BTreeMap<&str, &str> =
+            self.receipts.iter().map(|(key, status)| (key.as_str(), status.as_str())).collect();
+        assert_eq!(receipts.len(), self.receipts.len(), "a key has two receipts");
+        for (key, ..) in &self.rows {
+            assert_eq!(receipts.get(key.as_str()), Some(&"SUCCEEDED"), "{key}");
+        }
+        assert_eq!(receipts.len(), step_count, "receipts of steps nobody asked for");
+    }
+
+    fn every_step_is_applied_once(&self) {
+        for (changes, end) in [(&self.outbox, "APPLIED"), (&self.ledger, "SUCCEEDED")] {
+            let mut ends: BTreeMap<&str, u32> = BTreeMap::new();
+            for change in changes {
+                assert_ne!(change.from, end, "changed after its end: {change:?}");
+                if change.to == end {
+                    *ends.entry(&change.key).or_default() += 1;
+                }
+            }
+            assert_eq!(ends.len(), self.rows.len());
+            assert!(ends.values().all(|count| *count == 1), "{ends:?}");
+        }
+    }
+
+    /// A step is claimed only when all steps before it are applied, and its receipt is completed
+    /// only after theirs.
+    fn plans_are_in_order(&self) {
+        let place: BTreeMap<&str, (&str, u32)> =
+            self.rows.iter().map(|row| (row.0.as_str(), (row.1.as_str(), row.2))).collect();
+        for (changes, end) in [(&self.outbox, "APPLIED"), (&self.ledger, "SUCCEEDED")] {
+            let mut done: BTreeMap<&str, u32> = BTreeMap::new();
+            for change in changes {
+                let (plan, position) = place[change.key.as_str()];
+                let before = done.entry(plan).or_default();
+                assert_eq!(*before, position, "out of order: {change:?}");
+                if change.to == end {
+                    *before += 1;
+                } else {
+                    assert_eq!(*before, position);
+                }
+            }
+        }
+    }
+
+    fn takeovers(changes: &[Change], live: &str) -> usize {
+        changes.iter().filter(|change| is_takeover(change, live)).count()
+    }
+}
+
+fn is_takeover(change: &Change, live: &str) -> bool {
+    change.from == live && change.to == live && change.tokens.0 != change.tokens.1
+}
+
+/// While a claim is live nobody else gets one, and nobody ends what another has.
+fn no_two_live_tokens(changes: &[Change], live: &str) {
+    for change in changes.iter().filter(|change| change.from == live) {
+        let (before, after) = &change.tokens;
+        assert!(before == after || change.lease_was_over, "a live claim was taken: {change:?}");
+        // A takeover is a claim of its own: no end is written under another's token.
+        assert!(before == after || change.to == live, "ended by another: {change:?}");
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let claims = self
+            .outbox
+            .iter()
+            .filter(|change| change.to == "CLAIMED" && change.tokens.0 != change.tokens.1)
+            .count();
+        let handed_back = self
+            .outbox
+            .iter()
+            .filter(|change| change.from == "CLAIMED" && change.to == "PENDING")
+            .count();
+        write!(
+            f,
+            "{} steps, {claims} claims, {handed_back} handed back, {} taken over from dead workers, \
+             {} receipts taken over, {} changes in all",
+            self.rows.len(),
+            Self::takeovers(&self.outbox, "CLAIMED"),
+            Self::takeovers(&self.ledger, "RUNNING"),
+            self.outbox.len() + self.ledger.len()
+        )
+    }
+}
+
+/// A history in which one plan of two steps went well.
+fn sound() -> History {
+    let change = |key: &str, from: &str, to: &str, tokens: (&str, &str)| Change {
+        key: key.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        tokens: (tokens.0.to_owned(), tokens.1.to_owned()),
+        lease_was_over: false,
+    };
+    let outbox = vec![
+        change("a:1", "PENDING", "CLAIMED", ("", "x")),
+        change("a:1", "CLAIMED", "APPLIED", ("x", "x")),
+        change("a:2", "WAITING", "PENDING", ("", "")),
+        change("a:2", "PENDING", "CLAIMED", ("", "y")),
+        change("a:2", "CLAIMED", "APPLIED", ("y", "y")),
+    ];
+    let ledger = vec![
+        change("a:1", "RUNNING", "SUCCEEDED", ("r", "r")),
+        change("a:2", "RUNNING", "SUCCEEDED", ("s", "s")),
+    ];
+    let row = |position: u32| {
+        (format!("a:{}", position + 1), "a".to_owned(), position, "APPLIED".to_owned())
+    };
+    let receipt = |key: &str| (key.to_owned(), "SUCCEEDED".to_owned());
+    History {
+        outbox,
+        ledger,
+        rows: vec![row(0), row(1)],
+        receipts: vec![receipt("a:1"), receipt("a:2")],
+    }
+}
+
+/// Whether the checker objects to a history that was sound before this was done to it.
+fn is_refused(spoil: impl FnOnce(&mut History)) -> bool {
+    let mut history = sound();
+    spoil(&mut history);
+    std::panic::catch_unwind(|| history.check(2)).is_err()
+}
+
+#[test]
+fn the_checker_accepts_what_is_sound_and_nothing_else() {
+    sound().check(2);
+    assert!(is_refused(|history| history.rows[1].3 = "PENDING".to_owned()), "a lost step");
+    assert!(is_refused(|history| drop(history.receipts.pop())), "a lost receipt");
+    assert!(is_refused(|history| history.ledger.swap(0, 1)), "out of order on the target");
+    assert!(is_refused(|history| history.outbox.swap(1, 3)), "out of order in the outbox");
+    let again = |changes: &mut Vec<Change>| changes.extend(changes.last().cloned());
+    assert!(is_refused(|history| again(&mut history.outbox)), "applied twice");
+    assert!(is_refused(|history| again(&mut history.ledger)), "completed twice");
+    let takeover = |change: &Change, lease_was_over| Change {
+        to: change.from.clone(),
+        tokens: (change.tokens.0.clone(), "z".to_owned()),
+        lease_was_over,
+        ..change.clone()
+    };
+    for lease_was_over in [false, true] {
+        let refused = is_refused(|history| {
+            let stolen = takeover(&history.outbox[1], lease_was_over);
+            history.outbox[1].tokens = ("z".to_owned(), "z".to_owned());
+            history.outbox.insert(1, stolen);
+        });
+        assert_eq!(refused, !lease_was_over, "a live claim that was taken");
+    }
+    let overwritten = |history: &mut History| history.outbox[1].tokens.1 = "z".to_owned();
+    assert!(is_refused(overwritten), "an end under another's token");
+}

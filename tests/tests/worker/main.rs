@@ -1,0 +1,8 @@
+//! The worker on real servers: the library's, and `tollgate work` as its operators run it.
+
+mod commands;
+mod daemon;
+mod history;
+mod kill;
+mod library;
+mod process;

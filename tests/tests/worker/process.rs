@@ -1,0 +1,95 @@
+//! `tollgate work` as a process of its own.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::cli::{Run, command, run};
+
+/// The binary with the chain's configuration, and other values for some variables.
+pub(crate) fn tollgate(chain: &Chain, changes: &[(&str, &str)], arguments: &[&str]) -> Command {
+    let mut command = command(arguments);
+    command.envs(chain.variables());
+    for (name, value) in changes {
+        command.env(format!("FACTORY_PLUGIN_{name}"), value);
+    }
+    command
+}
+
+/// Submits a document; what the command said.
+pub(crate) fn submit(chain: &Chain, plugin: &Plugin, document: &str) -> Run {
+    let file = plugin.root().join("plan.json");
+    std::fs::write(&file, document).unwrap();
+    let releases = plugin.root().display().to_string();
+    let file = file.display().to_string();
+    run(&mut tollgate(chain, &[], &["submit", &file, "--releases", &releases]))
+}
+
+/// A running worker. Dropping it kills it.
+pub(crate) struct Process {
+    child: Child,
+    log: std::path::PathBuf,
+}
+
+impl Process {
+    /// Starts a worker that logs into a file.
+    pub(crate) fn start(
+        chain: &Chain,
+        plugin: &Plugin,
+        changes: &[(&str, &str)],
+        arguments: &[&str],
+        log: &Path,
+    ) -> Self {
+        let releases = plugin.root().display().to_string();
+        let mut all = vec!["work", "--releases", &releases];
+        all.extend(arguments);
+        let mut command = tollgate(chain, changes, &all);
+        let file = File::create(log).unwrap();
+        let child = command.stderr(file).spawn().expect("the worker starts");
+        Self { child, log: log.to_owned() }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until its log says something.
+    pub(crate) fn wait_until_it_says(&self, what: &str) {
+        let begun = Instant::now();
+        while !self.log().contains(what) {
+            assert!(begun.elapsed() < Duration::from_mins(1), "no `{what}` in:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("sh").args(["-c", "kill -s $0 $1", signal, &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    pub(crate) fn kill9(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(200), "it does not end:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
