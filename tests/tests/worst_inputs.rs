@@ -35,6 +35,9 @@ enum Answer {
     Refuse,
 }
 
+/// A payload that goes so deep.
+type Payload<'a> = Box<dyn Fn(usize) -> String + 'a>;
+
 struct Case {
     name: String,
     payload: Vec<u8>,
@@ -280,7 +283,7 @@ fn long_literals_and_names_are_decided() {
 }
 
 #[test]
-fn bulk_rows_and_lists_are_allowed_and_other_long_lists_denied() {
+fn bulk_rows_and_lists_are_allowed() {
     let row = |at| format!("({at}, 'customer number {at:06}', 'tier member of silver', NULL)");
     let rows = format!(
         "INSERT IGNORE INTO loyalty_member (id, customer, tier, note) VALUES {}",
@@ -290,11 +293,6 @@ fn bulk_rows_and_lists_are_allowed_and_other_long_lists_denied() {
         "DELETE FROM t WHERE id IN ({})",
         listed(149_000, |at| (100_000 + at).to_string(), ",")
     );
-    let names = format!(
-        "INSERT IGNORE INTO t ({}) VALUES (1)",
-        listed(120_000, |at| format!("c{at}"), ",")
-    );
-    let drops = format!("DROP TABLE IF EXISTS {}", listed(90_000, |at| format!("t{at}"), ","));
     decide([
         case("INSERT of 15,000 rows", rows, Answer::Allow),
         case("IN list of 149,000 numbers", list, Answer::Allow),
@@ -318,11 +316,6 @@ fn bulk_rows_and_lists_are_allowed_and_other_long_lists_denied() {
                 listed(43_000, |_| "(NOW())".to_owned(), ",")
             ),
             Answer::Allow,
-        ),
-        case(
-            "more rows with a call",
-            filled("INSERT IGNORE INTO t VALUES (1)", ",(NOW())", ""),
-            Answer::TooMuch,
         ),
         case(
             "as many keys as there may be",
@@ -351,6 +344,22 @@ fn bulk_rows_and_lists_are_allowed_and_other_long_lists_denied() {
             "one row of hexadecimal strings",
             filled("INSERT IGNORE INTO t VALUES (X''", ",X''", ")"),
             Answer::Allow,
+        ),
+    ]);
+}
+
+#[test]
+fn other_long_lists_are_denied() {
+    let names = format!(
+        "INSERT IGNORE INTO t ({}) VALUES (1)",
+        listed(120_000, |at| format!("c{at}"), ",")
+    );
+    let drops = format!("DROP TABLE IF EXISTS {}", listed(90_000, |at| format!("t{at}"), ","));
+    decide([
+        case(
+            "more rows with a call",
+            filled("INSERT IGNORE INTO t VALUES (1)", ",(NOW())", ""),
+            Answer::TooMuch,
         ),
         case(
             "one row of negative numbers",
@@ -541,7 +550,7 @@ fn at_each_bound_it_is_allowed_and_one_past_it_is_denied() {
         condition(format!("id = {}1{}", "CASE WHEN 1 THEN ".repeat(depth), " END".repeat(depth)))
     };
     let not = |depth: usize| condition(format!("{}id = 1", "NOT ".repeat(depth)));
-    let bounds: [(&str, usize, &str, Box<dyn Fn(usize) -> String>); 10] = [
+    let bounds: [(&str, usize, &str, Payload<'_>); 10] = [
         ("OR", 1_000, "operator-count", Box::new(|count| chain(" OR id = 1", count))),
         ("AND", 1_000, "operator-count", Box::new(|count| chain(" AND id = 1", count))),
         ("+", 1_000, "operator-count", Box::new(|count| chain(" + 1", count))),

@@ -291,7 +291,7 @@ fn arithmetic_of_dates(writer: &mut Writer<'_>, scope: Scope) {
         }
         _ => {
             writer.place(Slot::Function, |writer| {
-                writer.words_of(&["TIMESTAMPADD", "TIMESTAMPDIFF"])
+                writer.words_of(&["TIMESTAMPADD", "TIMESTAMPDIFF"]);
             });
             writer.arguments(|writer| {
                 writer.words_of(UNITS);
@@ -311,37 +311,8 @@ fn temporal(writer: &mut Writer<'_>, scope: Scope) {
 /// Functions whose arguments are separated by words.
 fn own_grammar(writer: &mut Writer<'_>, scope: Scope) {
     match writer.choices.below(8) {
-        0 => {
-            writer.words("TRIM");
-            writer.arguments(|writer| {
-                match writer.choices.below(4) {
-                    0 => {}
-                    1 => {
-                        any(writer, scope);
-                        writer.words("FROM");
-                    }
-                    2 => {
-                        writer.words_of(&["BOTH", "LEADING", "TRAILING"]);
-                        any(writer, scope);
-                        writer.words("FROM");
-                    }
-                    _ => writer.words_of(&["BOTH FROM", "LEADING FROM", "TRAILING FROM"]),
-                }
-                any(writer, scope);
-            });
-        }
-        1 => {
-            writer.words_of(&["SUBSTRING", "SUBSTR"]);
-            writer.arguments(|writer| {
-                any(writer, scope);
-                writer.words("FROM");
-                any(writer, scope);
-                if writer.choices.once_in(2) {
-                    writer.words("FOR");
-                    any(writer, scope);
-                }
-            });
-        }
+        0 => trim(writer, scope),
+        1 => substring(writer, scope),
         2 => {
             writer.words("POSITION");
             writer.arguments(|writer| {
@@ -350,26 +321,8 @@ fn own_grammar(writer: &mut Writer<'_>, scope: Scope) {
                 any(writer, scope);
             });
         }
-        3 => {
-            writer.words("EXTRACT");
-            writer.arguments(|writer| {
-                writer.words_of(UNITS);
-                writer.words("FROM");
-                temporal(writer, scope);
-            });
-        }
-        4 => {
-            writer.words("CHAR");
-            writer.arguments(|writer| {
-                let count = 1 + writer.choices.below(3);
-                writer.list(count, |writer| any(writer, scope));
-                if writer.choices.once_in(2) {
-                    writer.words("USING");
-                    let set = writer.choices.of_list(CHARSETS);
-                    writer.token(set);
-                }
-            });
-        }
+        3 => extract(writer, scope, UNITS),
+        4 => char_of(writer, scope),
         5 => {
             writer.words("INTERVAL");
             writer.parens(|writer| {
@@ -377,16 +330,64 @@ fn own_grammar(writer: &mut Writer<'_>, scope: Scope) {
                 writer.list(count, |writer| any(writer, scope));
             });
         }
-        6 => {
-            writer.words("EXTRACT");
-            writer.arguments(|writer| {
-                writer.words_of(COMPOSITES);
-                writer.words("FROM");
-                temporal(writer, scope);
-            });
-        }
+        6 => extract(writer, scope, COMPOSITES),
         _ => writer.words_of(&["CURRENT_TIMESTAMP", "CURRENT_DATE", "UTC_TIMESTAMP", "LOCALTIME"]),
     }
+}
+
+fn trim(writer: &mut Writer<'_>, scope: Scope) {
+    writer.words("TRIM");
+    writer.arguments(|writer| {
+        match writer.choices.below(4) {
+            0 => {}
+            1 => {
+                any(writer, scope);
+                writer.words("FROM");
+            }
+            2 => {
+                writer.words_of(&["BOTH", "LEADING", "TRAILING"]);
+                any(writer, scope);
+                writer.words("FROM");
+            }
+            _ => writer.words_of(&["BOTH FROM", "LEADING FROM", "TRAILING FROM"]),
+        }
+        any(writer, scope);
+    });
+}
+
+fn substring(writer: &mut Writer<'_>, scope: Scope) {
+    writer.words_of(&["SUBSTRING", "SUBSTR"]);
+    writer.arguments(|writer| {
+        any(writer, scope);
+        writer.words("FROM");
+        any(writer, scope);
+        if writer.choices.once_in(2) {
+            writer.words("FOR");
+            any(writer, scope);
+        }
+    });
+}
+
+fn extract(writer: &mut Writer<'_>, scope: Scope, units: &[&str]) {
+    writer.words("EXTRACT");
+    writer.arguments(|writer| {
+        writer.words_of(units);
+        writer.words("FROM");
+        temporal(writer, scope);
+    });
+}
+
+fn char_of(writer: &mut Writer<'_>, scope: Scope) {
+    writer.words("CHAR");
+    writer.arguments(|writer| {
+        let count = 1 + writer.choices.below(3);
+        writer.list(count, |writer| any(writer, scope));
+        if writer.choices.once_in(2) {
+            writer.words("USING");
+            let set = writer.choices.of_list(CHARSETS);
+            writer.token(set);
+        }
+    });
 }
 
 /// What is looked for: IN would be read as the operator after anything longer.

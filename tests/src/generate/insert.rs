@@ -87,7 +87,7 @@ fn assignments(writer: &mut Writer<'_>) {
 
 fn on_duplicate(writer: &mut Writer<'_>) {
     writer.words("ON DUPLICATE KEY UPDATE");
-    let mut columns = COLUMNS[..1 + writer.choices.below(COLUMNS.len())].iter();
+    let mut columns = COLUMNS[..=writer.choices.below(COLUMNS.len())].iter();
     writer.list(columns.len(), |writer| {
         let column = *columns.next().expect("as many as there are");
         writer.token(column);

@@ -129,9 +129,9 @@ fn select(writer: &mut Writer<'_>, columns: usize) {
     });
     writer.words("FROM");
     if joined {
-        join(writer)
+        join(writer);
     } else {
-        table(writer, "t")
+        table(writer, "t");
     }
     if writer.choices.once_in(2) {
         writer.words("WHERE");

@@ -261,9 +261,9 @@ fn number_type(writer: &mut Writer<'_>) -> Class {
 fn text_type(writer: &mut Writer<'_>) -> Class {
     let name = writer.choices.of_list(TEXTS);
     if name.contains('\'') {
-        writer.token(name)
+        writer.token(name);
     } else {
-        writer.words(name)
+        writer.words(name);
     }
     match writer.choices.below(6) {
         0 | 1 => {}
@@ -334,7 +334,7 @@ fn other_type(writer: &mut Writer<'_>) -> Class {
         ]),
         "DATE" => writer.words_of(&["", "DEFAULT '2024-02-29'", "NOT NULL", "NULL"]),
         "BOOL" | "BOOLEAN" => {
-            writer.words_of(&["", "DEFAULT TRUE", "NOT NULL DEFAULT FALSE", "DEFAULT 1"])
+            writer.words_of(&["", "DEFAULT TRUE", "NOT NULL DEFAULT FALSE", "DEFAULT 1"]);
         }
         "BIT(8)" => writer.words_of(&["", "DEFAULT b'101'", "DEFAULT 0x05", "NOT NULL"]),
         "BINARY(16)" => writer.words_of(&["", "DEFAULT 'a'", "DEFAULT X'00'", "NOT NULL"]),
