@@ -497,7 +497,7 @@ fn many_of_what_is_costly_each_is_decided() {
         "DELETE c0{} FROM t AS c{} WHERE {}",
         listed(60, |at| format!(", c{}", at + 1), ""),
         listed(61, |at| format!(", t AS c{at}"), ""),
-        listed(900, |at| format!("c{}.id=1", 60 - at / 15), " AND ")
+        listed(915, |at| format!("c{}.id=1", 60 - at / 15), " AND ")
     );
     decide([
         case("20 INTERVALs in each other", nested(20), Answer::Refuse),

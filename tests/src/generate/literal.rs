@@ -126,14 +126,11 @@ pub(super) fn single_string(writer: &mut Writer<'_>) {
     writer.token(text);
 }
 
-/// A string of characters with at most three bytes: of an index's comment MySQL 5.6 keeps no others,
-/// and then shows bytes from beyond what it kept, other ones each time.
+/// A string that MySQL 5.6 keeps whole in an index's comment: of characters with four bytes, and of
+/// what stands behind a NUL, it shows bytes from beyond what it kept, other ones each time.
 pub(super) fn index_comment(writer: &mut Writer<'_>) {
-    let contents: Vec<&str> = CONTENTS
-        .iter()
-        .copied()
-        .filter(|text| text.chars().all(|one| one.len_utf8() < 4))
-        .collect();
+    let kept = |text: &&str| !text.contains("\\0") && text.chars().all(|one| one.len_utf8() < 4);
+    let contents: Vec<&str> = CONTENTS.iter().copied().filter(kept).collect();
     let text = quoted(writer, '\'', &contents);
     writer.token(text);
 }
