@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::redact::without_literals;
 use crate::blame::Blame;
+use crate::session::UnreadableColumn;
 use crate::target::ServerFailure;
 
 /// A ledger statement without a usable answer.
@@ -43,6 +44,12 @@ impl From<ServerFailure> for LedgerFault {
             // Whatever else it was, no answer came.
             _ => Self::AnswerLost,
         }
+    }
+}
+
+impl From<UnreadableColumn> for LedgerFault {
+    fn from(UnreadableColumn(column): UnreadableColumn) -> Self {
+        Self::Unreadable { column }
     }
 }
 

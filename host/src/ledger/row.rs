@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::fault::LedgerFault;
 use super::receipt::{DatabaseTime, Receipt, Standing, Status, StepIdentity};
-use super::sql::Columns;
 use super::state::{Executions, LeaseTime, Previous};
 use crate::ids::{Direction, ExternalReceipt, PluginRelease, StepKey};
+use crate::session::Columns;
 
 /// Longest lease there is, in seconds: the upper bound of the configuration's rule.
 pub(super) const LEASE_SECONDS_MAX: u64 = 3600;

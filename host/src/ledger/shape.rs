@@ -8,8 +8,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::fault::LedgerFault;
-use super::sql::{self, Columns, TABLE, UNIQUE_KEY};
+use super::sql::{self, TABLE, UNIQUE_KEY};
 use crate::blame::Blame;
+use crate::session::Columns;
 use crate::target::TargetConnection;
 
 /// The schema version that this code writes.

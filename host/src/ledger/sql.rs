@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use mysql_async::Row;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Row, Value};
 
 use super::fault::LedgerFault;
+use crate::session::Columns;
 use crate::target::TargetConnection;
 
 /// The ledger's table, as the script names it.
@@ -68,7 +69,7 @@ pub(super) async fn rows(
     query: &str,
 ) -> Result<Vec<Columns>, LedgerFault> {
     let rows: Vec<Row> = bounded(bound, connection.conn().query(query)).await?;
-    Ok(rows.into_iter().map(Columns).collect())
+    Ok(rows.into_iter().map(Columns::from).collect())
 }
 
 /// Runs a query that always gives a row, and gives that row.
@@ -88,47 +89,6 @@ async fn bounded<T>(
     match tokio::time::timeout(bound, run).await {
         Ok(answer) => answer.map_err(|error| LedgerFault::from_driver(&error)),
         Err(_) => Err(LedgerFault::TimedOut { bound }),
-    }
-}
-
-/// A row whose columns are taken by name.
-pub(super) struct Columns(Row);
-
-impl Columns {
-    /// The column's text, `None` for NULL.
-    pub(super) fn text(&self, column: &'static str) -> Result<Option<String>, LedgerFault> {
-        match self.0.get_opt::<Value, _>(column) {
-            Some(Ok(Value::NULL)) => Ok(None),
-            Some(Ok(Value::Bytes(bytes))) => {
-                String::from_utf8(bytes).map(Some).map_err(|_| LedgerFault::Unreadable { column })
-            }
-            Some(Ok(Value::Int(number))) => Ok(Some(number.to_string())),
-            Some(Ok(Value::UInt(number))) => Ok(Some(number.to_string())),
-            _ => Err(LedgerFault::Unreadable { column }),
-        }
-    }
-
-    /// The column's value, read by the type's own rule; `None` for NULL.
-    pub(super) fn value<T: std::str::FromStr>(
-        &self,
-        column: &'static str,
-    ) -> Result<Option<T>, LedgerFault> {
-        self.text(column)?
-            .map(|text| text.parse().map_err(|_| LedgerFault::Unreadable { column }))
-            .transpose()
-    }
-
-    /// The column's value, which must not be NULL.
-    pub(super) fn required<T: std::str::FromStr>(
-        &self,
-        column: &'static str,
-    ) -> Result<T, LedgerFault> {
-        self.value(column)?.ok_or(LedgerFault::Unreadable { column })
-    }
-
-    /// The column as a truth value; NULL is false.
-    pub(super) fn flag(&self, column: &'static str) -> Result<bool, LedgerFault> {
-        Ok(self.value::<i64>(column)?.is_some_and(|number| number != 0))
     }
 }
 

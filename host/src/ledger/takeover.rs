@@ -155,7 +155,7 @@ async fn present(
 ) -> Result<Option<u64>, LedgerFault> {
     if holder.holds_lock() {
         let query = format!("SELECT IS_USED_LOCK({}) AS session", literal(&holder.marker));
-        return sql::row(connection, bound, &query).await?.value("session");
+        return Ok(sql::row(connection, bound, &query).await?.value("session")?);
     }
     let here = connection.server().incarnation() == holder.server;
     Ok(here.then_some(holder.session_id))

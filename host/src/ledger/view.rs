@@ -7,9 +7,10 @@ use super::fault::LedgerFault;
 use super::receipt::{IdentityField, Status, StepIdentity};
 use super::request::ClaimRequest;
 use super::row::{Holder, LedgerRow, marker_holder, selection};
-use super::sql::{self, Columns, TABLE, UNIQUE_KEY, literal};
+use super::sql::{self, TABLE, UNIQUE_KEY, literal};
 use super::state::{Compensation, Executions, Fit, LeaseTime, Previous, State, Whose};
 use crate::ids::{Direction, StepKey};
+use crate::session::Columns;
 use crate::target::TargetConnection;
 
 /// The row of a step, the row of the step on its other side, and how a request fits them.
@@ -78,7 +79,7 @@ impl Claiming<'_> {
     ) -> Result<Option<StepKey>, LedgerFault> {
         let bound = self.ledger.options().statement_timeout;
         let query = format!("SELECT {} AS opposite", self.opposite_running());
-        sql::row(connection, bound, &query).await?.value("opposite")
+        Ok(sql::row(connection, bound, &query).await?.value("opposite")?)
     }
 
     /// The first row is the step's, all NULL when there is none; a second one is its counterpart's.

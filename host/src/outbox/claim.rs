@@ -9,12 +9,12 @@ use uuid::Uuid;
 use super::Outbox;
 use super::fault::{OutboxFault, Runs};
 use super::recorded::RecordedStep;
-use super::sql::{self, Columns, DUE_INDEX, TABLE, microseconds};
+use super::sql::{self, DUE_INDEX, TABLE, microseconds};
 use super::status::Status;
 use crate::control::ControlConnection;
 use crate::ids::ExecutorCode;
 use crate::plan::{PlanCode, Step};
-use crate::session::{Flavour, ServerIdentity, ServerVersion};
+use crate::session::{Columns, Flavour, ServerIdentity, ServerVersion};
 
 /// Rows a claim without `SKIP LOCKED` chooses from.
 const CANDIDATE_COUNT: u64 = 8;

@@ -8,13 +8,14 @@
 use super::Outbox;
 use super::fault::{OutboxFault, Runs};
 use super::recorded::{RecordedStep, Undo};
-use super::sql::{self, Columns, TABLE};
+use super::sql::{self, TABLE};
 use super::status::{Event, Status};
 use super::submit::{FORWARD, NewRow, insert};
 use crate::blame::Blame;
 use crate::control::ControlConnection;
 use crate::ids::{Direction, ExecutorCode, StepKey};
 use crate::plan::{NoCompensation, PlanCode};
+use crate::session::Columns;
 
 /// A plan, or the end of one, that is being taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]

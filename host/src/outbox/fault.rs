@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::blame::Blame;
 use crate::clock::jittered;
-use crate::session::ServerFailure;
+use crate::session::{ServerFailure, UnreadableColumn};
 
 /// How often a small transaction that met another's is run.
 const CONTENTION_RUNS_MAX: u32 = 8;
@@ -30,6 +30,12 @@ pub enum OutboxFault {
         /// The column.
         column: &'static str,
     },
+}
+
+impl From<UnreadableColumn> for OutboxFault {
+    fn from(UnreadableColumn(column): UnreadableColumn) -> Self {
+        Self::Unreadable { column }
+    }
 }
 
 impl OutboxFault {

@@ -8,11 +8,12 @@ use serde::Serialize;
 use super::Outbox;
 use super::fault::OutboxFault;
 use super::recorded::RecordedStep;
-use super::sql::{self, Columns, TABLE};
+use super::sql::{self, TABLE};
 use super::status::Status;
 use crate::control::ControlConnection;
 use crate::ids::{ContributionKey, Direction, ExecutorCode, PluginRelease, StepKey};
 use crate::plan::PlanCode;
+use crate::session::Columns;
 
 /// How many steps are in which status.
 pub type Counts = BTreeMap<Status, u64>;
@@ -177,7 +178,7 @@ fn listed(row: &Columns) -> Result<ListedStep, OutboxFault> {
         failure_count: row.required("failure_count")?,
         not_before: row.required("due_at")?,
         lease_deadline: row.text("lease_deadline")?,
-        lease_is_over: row.required::<i64>("lease_is_over")? != 0,
+        lease_is_over: row.flag("lease_is_over")?,
         external_receipt: row.text("external_receipt")?,
         last_error_code: row.text("last_error_code")?,
         last_error: row.text("last_error")?,

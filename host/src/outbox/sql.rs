@@ -9,6 +9,7 @@ use mysql_async::{Params, Row, Value};
 
 use super::fault::OutboxFault;
 use crate::control::ControlConnection;
+use crate::session::Columns;
 
 /// The outbox's table, as the script names it.
 pub(super) const TABLE: &str = "factory_plugin_control_outbox";
@@ -67,7 +68,7 @@ pub(super) async fn rows(
     values: Vec<Value>,
 ) -> Result<Vec<Columns>, OutboxFault> {
     let rows: Vec<Row> = bounded(connection.conn().exec(query, parameters(values))).await?;
-    Ok(rows.into_iter().map(Columns).collect())
+    Ok(rows.into_iter().map(Columns::from).collect())
 }
 
 /// A duration for `INTERVAL ? MICROSECOND`.
@@ -85,41 +86,5 @@ async fn bounded<T>(
     match tokio::time::timeout(STATEMENT_BOUND, run).await {
         Ok(answer) => answer.map_err(|error| OutboxFault::of(&error)),
         Err(_) => Err(OutboxFault::TimedOut { bound: STATEMENT_BOUND }),
-    }
-}
-
-/// A row whose columns are taken by name.
-pub(super) struct Columns(Row);
-
-impl Columns {
-    /// The column's text, `None` for NULL.
-    pub(super) fn text(&self, column: &'static str) -> Result<Option<String>, OutboxFault> {
-        match self.0.get_opt::<Value, _>(column) {
-            Some(Ok(Value::NULL)) => Ok(None),
-            Some(Ok(Value::Bytes(bytes))) => {
-                String::from_utf8(bytes).map(Some).map_err(|_| OutboxFault::Unreadable { column })
-            }
-            Some(Ok(Value::Int(number))) => Ok(Some(number.to_string())),
-            Some(Ok(Value::UInt(number))) => Ok(Some(number.to_string())),
-            _ => Err(OutboxFault::Unreadable { column }),
-        }
-    }
-
-    /// The column's value, read by the type's own rule; `None` for NULL.
-    pub(super) fn value<T: std::str::FromStr>(
-        &self,
-        column: &'static str,
-    ) -> Result<Option<T>, OutboxFault> {
-        self.text(column)?
-            .map(|text| text.parse().map_err(|_| OutboxFault::Unreadable { column }))
-            .transpose()
-    }
-
-    /// The column's value, which must not be NULL.
-    pub(super) fn required<T: std::str::FromStr>(
-        &self,
-        column: &'static str,
-    ) -> Result<T, OutboxFault> {
-        self.value(column)?.ok_or(OutboxFault::Unreadable { column })
     }
 }

@@ -193,7 +193,7 @@ pub(super) async fn fingerprint(
 ) -> Result<Option<String>, OutboxFault> {
     let query = format!("SELECT plan_fingerprint FROM {TABLE} WHERE plan_code = ? LIMIT 1");
     let found = sql::rows(connection, &query, vec![plan.as_str().into()]).await?;
-    found.first().map(|row| row.required("plan_fingerprint")).transpose()
+    Ok(found.first().map(|row| row.required("plan_fingerprint")).transpose()?)
 }
 
 /// The keys of a plan, both directions', that other plans have.

@@ -4,12 +4,14 @@
 //! Nothing here keeps a driver error: the driver's messages repeat user names, hosts and statement
 //! text, so only what is known about them is kept.
 
+mod columns;
 mod failure;
 mod identity;
 mod open;
 mod pin;
 mod variables;
 
+pub(crate) use columns::{Columns, UnreadableColumn};
 pub use failure::{ServerFailure, TlsProblem};
 pub(crate) use identity::IDENTITY_VARIABLES;
 pub use identity::{Flavour, ServerIdentity, ServerVersion};
