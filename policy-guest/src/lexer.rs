@@ -383,9 +383,11 @@ impl Lexer<'_> {
                 self.digits();
             }
         }
-        if is_word_byte(self.peek(0)) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let name = rest.iter().take_while(|&&byte| is_word_byte(byte)).count();
+        if name > 0 {
             let finding = Finding::new(&code::LITERAL).message("number runs into a name");
-            self.report(finding, start, self.at + 1);
+            self.report(finding, start, self.at + name);
         }
         let text = self.text(start, self.at).to_owned();
         self.push(Token::Number(text, false), start);
@@ -628,5 +630,29 @@ mod tests {
         let lexed = lex("é `x`");
         let spans: Vec<_> = lexed.tokens.iter().filter_map(|token| span_of(token.span)).collect();
         assert_eq!(spans, [Span { start: 0, end: 2 }, Span { start: 3, end: 6 }]);
+    }
+
+    #[test]
+    fn no_span_cuts_a_character_in_two() {
+        let starts = [
+            "", "a", "1", "1.", ".5", "1e", "1e+5", "0x", "0x4", "0b", "x'", "b'", "n'", "'", "\"",
+            "`", "'\\", "@", "@'", "@@a.", "?", ":", ":=", "\\", "\\N", "|", "->", "#", "#+",
+            "-- ", "/*", "/*+", "/*!", "a.5", "`a`.5", "<", "!", "{", "\u{0}", "\u{feff}",
+        ];
+        for start in starts {
+            for character in ["é", "ث", "\u{a0}", "名", "🦀"] {
+                let source = format!("{start}{character}{start}{character}");
+                let lexed = lex(&source);
+                let tokens = lexed.tokens.iter().filter_map(|token| span_of(token.span));
+                let findings = lexed.findings.iter().filter_map(|finding| finding.span);
+                let literals = lexed.literals.iter().map(|literal| literal.span);
+                for span in tokens.chain(findings).chain(literals) {
+                    assert!(
+                        source.get(span.start as usize..span.end as usize).is_some(),
+                        "{source}: {span:?}"
+                    );
+                }
+            }
+        }
     }
 }
