@@ -45,7 +45,11 @@ impl Chain {
 
     /// The same on a server with other options.
     pub async fn start_on(builder: ServerBuilder) -> Self {
-        let server = builder.start();
+        Self::on(builder.start()).await
+    }
+
+    /// The same on a server that runs already.
+    pub async fn on(server: PrivateServer) -> Self {
         server.create_catalog(TARGET).await;
         server.create_catalog(CONTROL).await;
         let grants = format!(
@@ -55,24 +59,14 @@ impl Chain {
         server.create_account(TARGET_USER, TARGET_PASSWORD, &[&grants]).await;
         let grants = format!("ALL PRIVILEGES ON `{}`.*", CONTROL.replace('_', r"\_"));
         server.create_account("tollgate_control", CONTROL_PASSWORD, &[&grants]).await;
-        let prefixed = |name: &str| format!("FACTORY_PLUGIN_{name}");
-        let variables = [
-            ("EXECUTOR_CODE", "sql-jdbc:v1"),
-            ("SQL_TARGET_ENABLED", "true"),
-            ("SQL_TARGET_ENVIRONMENT_CODE", "preview"),
-            ("SQL_TARGET_JDBC_URL", &server.jdbc_url(TARGET)),
-            ("SQL_TARGET_USERNAME", TARGET_USER),
-            ("SQL_TARGET_PASSWORD", TARGET_PASSWORD),
-            ("SQL_TARGET_ALLOWED_CATALOG", TARGET),
-            ("CONTROL_JDBC_URL", &server.jdbc_url(CONTROL)),
-            ("CONTROL_USERNAME", "tollgate_control"),
-            ("CONTROL_PASSWORD", CONTROL_PASSWORD),
-        ];
-        let variables =
-            variables.into_iter().map(|(name, value)| (prefixed(name), value.to_owned())).collect();
-        let chain = Self { server, variables, policy: policy() };
+        let chain = Self { variables: variables(&server), server, policy: policy() };
         chain.bootstrap().await;
         chain
+    }
+
+    /// The same chain through another node of its server's cluster, where all of it is in place.
+    pub fn through(&self, node: PrivateServer) -> Self {
+        Self { variables: variables(&node), server: node, policy: self.policy.clone() }
     }
 
     async fn bootstrap(&self) {
@@ -179,6 +173,23 @@ impl Chain {
         admin.query_drop(format!("USE `{TARGET}`")).await.unwrap();
         admin
     }
+}
+
+fn variables(server: &PrivateServer) -> BTreeMap<String, String> {
+    let prefixed = |name: &str| format!("FACTORY_PLUGIN_{name}");
+    let variables = [
+        ("EXECUTOR_CODE", "sql-jdbc:v1"),
+        ("SQL_TARGET_ENABLED", "true"),
+        ("SQL_TARGET_ENVIRONMENT_CODE", "preview"),
+        ("SQL_TARGET_JDBC_URL", &server.jdbc_url(TARGET)),
+        ("SQL_TARGET_USERNAME", TARGET_USER),
+        ("SQL_TARGET_PASSWORD", TARGET_PASSWORD),
+        ("SQL_TARGET_ALLOWED_CATALOG", TARGET),
+        ("CONTROL_JDBC_URL", &server.jdbc_url(CONTROL)),
+        ("CONTROL_USERNAME", "tollgate_control"),
+        ("CONTROL_PASSWORD", CONTROL_PASSWORD),
+    ];
+    variables.into_iter().map(|(name, value)| (prefixed(name), value.to_owned())).collect()
 }
 
 /// The policy pinned to `sql-jdbc:v1` in the embedded store.

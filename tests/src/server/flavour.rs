@@ -6,7 +6,9 @@ use super::recipe::Recipe;
 use super::{PrivateServer, ServerBuilder};
 
 /// Names the servers a run must cover, such as `mariadb,mysql9,mysql56`.
-const REQUIRED_SERVERS: &str = "TOLLGATE_SERVERS";
+pub(super) const REQUIRED_SERVERS: &str = "TOLLGATE_SERVERS";
+/// Names the cluster in that list. It is no kind of server: a test over the matrix never runs on it.
+const GALERA: &str = "galera";
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +43,7 @@ impl Flavour {
         let left_out = match std::env::var(REQUIRED_SERVERS) {
             Ok(list) => {
                 let required = parse(&list);
+                assert!(!required.is_empty(), "{REQUIRED_SERVERS} lists no server beside {GALERA}");
                 Box::new(move |flavour: Self| {
                     (!required.contains(&flavour))
                         .then(|| format!("not listed in {REQUIRED_SERVERS}"))
@@ -115,11 +118,21 @@ shorthand!(
     Mysql56
 );
 
+/// Whether the run must cover a Galera cluster: only when it is listed, because a cluster is three
+/// servers and takes seconds to start.
+pub(super) fn lists_galera() -> bool {
+    std::env::var(REQUIRED_SERVERS).is_ok_and(|list| names(&list).any(|name| name == GALERA))
+}
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// The single servers of a list.
 fn parse(list: &str) -> Vec<Flavour> {
-    let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    assert!(!names.is_empty(), "{REQUIRED_SERVERS} is set but lists no server");
-    names
-        .into_iter()
+    assert!(names(list).next().is_some(), "{REQUIRED_SERVERS} is set but lists no server");
+    names(list)
+        .filter(|name| *name != GALERA)
         .map(|name| {
             *Flavour::ALL.iter().find(|flavour| flavour.name() == name).unwrap_or_else(|| {
                 panic!("{REQUIRED_SERVERS} lists `{name}`, which is no server this kit knows")

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -94,7 +95,7 @@ impl ServerBuilder {
 }
 
 /// Options that every kind of server understands.
-fn common_options(durable: bool) -> Vec<String> {
+pub(super) fn common_options(durable: bool) -> Vec<String> {
     let mut options: Vec<String> = [
         "--bind-address=127.0.0.1",
         // An account's host is compared with an address: no test depends on a name service.
@@ -129,6 +130,16 @@ pub struct PrivateServer {
 }
 
 impl PrivateServer {
+    /// A server that is not running yet and has nothing in its folder but its data.
+    pub(super) fn prepared(
+        flavour: Flavour,
+        program: Program,
+        args: Vec<String>,
+        folder: TempDir,
+    ) -> Result<Self, String> {
+        Ok(Self { flavour, program, args, port: free_port()?, process: None, folder })
+    }
+
     /// What kind of server it is.
     pub fn flavour(&self) -> Flavour {
         self.flavour
@@ -206,10 +217,8 @@ impl PrivateServer {
         self.restart();
     }
 
-    fn try_launch(&mut self) -> Result<(), String> {
-        let log = self.folder.path().join("server.log");
-        // A log of this start alone, so that an error shows what belongs to it.
-        let _ = std::fs::rename(&log, self.folder.path().join("server.log.before"));
+    /// The call that starts the server, with its options and nothing after them.
+    pub(super) fn call(&self) -> Result<Command, String> {
         let folder = self.folder.path();
         let mut server = self.program.command();
         server
@@ -219,6 +228,20 @@ impl PrivateServer {
             .arg(format!("--pid-file={}", folder.join("server.pid").display()))
             .arg(format!("--port={}", self.port))
             .args(&self.args);
+        Ok(server)
+    }
+
+    fn try_launch(&mut self) -> Result<(), String> {
+        self.try_launch_with(&[])
+    }
+
+    /// Starts the server with options that this start alone has.
+    pub(super) fn try_launch_with(&mut self, once: &[String]) -> Result<(), String> {
+        let log = self.folder.path().join("server.log");
+        // A log of this start alone, so that an error shows what belongs to it.
+        let _ = std::fs::rename(&log, self.folder.path().join("server.log.before"));
+        let mut server = self.call()?;
+        server.args(once);
         let started = Process::spawn(&server, &log)
             .map_err(|error| format!("cannot start {}: {error}", self.flavour))?;
         let process = self.process.insert(started);
@@ -254,7 +277,7 @@ fn greets(socket: &Path) -> bool {
     stream.read_exact(&mut header).is_ok() && header[4] != 0xff
 }
 
-fn free_port() -> Result<u16, String> {
+pub(super) fn free_port() -> Result<u16, String> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let count = PORTS.end - PORTS.start;
     // Neighbouring processes start far from one another.

@@ -6,6 +6,9 @@
 //! misconfigure it as it likes. Nothing here knows about Tollgate's own tables: `tollgate` creates
 //! those itself.
 //!
+//! Beside single servers there is a Galera cluster of three ([`GaleraCluster`]), for the tests that are
+//! about clusters.
+//!
 //! ```no_run
 //! # async fn example() {
 //! let server = tollgate_tests::server::MariaDb::start();
@@ -19,6 +22,7 @@
 
 mod admin;
 mod flavour;
+mod galera;
 mod launch;
 mod process;
 mod program;
@@ -26,4 +30,5 @@ mod recipe;
 mod template;
 
 pub use flavour::{Flavour, MariaDb, Mysql9, Mysql56};
+pub use galera::GaleraCluster;
 pub use launch::{PrivateServer, ServerBuilder};

@@ -12,6 +12,8 @@ pub(super) struct Program {
     /// Arguments before the server's own: a loader is called with the program it loads.
     before: Vec<String>,
     libraries: Option<PathBuf>,
+    /// Where the server finds scripts of ours, before anything in PATH.
+    scripts: Option<PathBuf>,
     /// The file that changes when another version is installed.
     binary: PathBuf,
 }
@@ -19,12 +21,17 @@ pub(super) struct Program {
 impl Program {
     /// A program of this machine.
     pub(super) fn installed(path: PathBuf) -> Self {
-        Self { binary: path.clone(), path, before: Vec::new(), libraries: None }
+        Self { binary: path.clone(), path, before: Vec::new(), libraries: None, scripts: None }
     }
 
     /// A program that brings some of its libraries along.
     pub(super) fn with_libraries(path: PathBuf, libraries: PathBuf) -> Self {
         Self { libraries: Some(libraries), ..Self::installed(path) }
+    }
+
+    /// The same program, with a folder of scripts that the server calls by name.
+    pub(super) fn with_scripts(self, folder: PathBuf) -> Self {
+        Self { scripts: Some(folder), ..self }
     }
 
     /// A program of another system in the folder `root`. It is called through that system's own
@@ -40,6 +47,7 @@ impl Program {
                 binary.display().to_string(),
             ],
             libraries: None,
+            scripts: None,
             binary,
         }
     }
@@ -55,6 +63,11 @@ impl Program {
         command.args(&self.before);
         if let Some(libraries) = &self.libraries {
             command.env("LD_LIBRARY_PATH", libraries);
+        }
+        if let Some(scripts) = &self.scripts {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let folders = std::iter::once(scripts.clone()).chain(std::env::split_paths(&path));
+            command.env("PATH", std::env::join_paths(folders).expect("folders without a colon"));
         }
         // Must be the first; a server as root wants to be told so.
         command.arg("--no-defaults").arg(format!("--user={}", user_name()));

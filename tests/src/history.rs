@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use mysql_async::prelude::Queryable as _;
-use tollgate_tests::chain::{CONTROL, Chain, TARGET};
 
-/// A change of a row, in the order the server made them.
+use crate::chain::{CONTROL, Chain, TARGET};
+
+/// A change of a row, in the order the servers made them.
 #[derive(Debug, Clone)]
 struct Change {
     key: String,
@@ -20,7 +21,7 @@ struct Change {
 }
 
 /// What a run left behind.
-pub(crate) struct History {
+pub struct History {
     outbox: Vec<Change>,
     ledger: Vec<Change>,
     /// Key, plan, position and status of each row, at the end.
@@ -29,8 +30,13 @@ pub(crate) struct History {
     receipts: Vec<(String, String)>,
 }
 
-/// Makes both servers write down every change from now on.
-pub(crate) async fn watch(chain: &Chain) {
+/// Makes the servers write down every change from now on.
+///
+/// Changes are put in order by the moment each was made, not by their number: nodes of a cluster give
+/// out numbers of their own (manual of MariaDB, "`wsrep_auto_increment_control`"), and all of them are on
+/// this machine and have one clock. `SYSDATE()` is that moment; `UTC_TIMESTAMP()` would be the
+/// beginning of a statement that may have waited.
+pub async fn watch(chain: &Chain) {
     let mut admin = chain.server.admin().await;
     for (catalog, table) in
         [(CONTROL, "factory_plugin_control_outbox"), (TARGET, "factory_plugin_target_receipt")]
@@ -40,7 +46,7 @@ pub(crate) async fn watch(chain: &Chain) {
             .query_drop(format!(
                 "CREATE TABLE history.{table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, k VARCHAR(128), \
                  old_status VARCHAR(16), new_status VARCHAR(16), old_token VARCHAR(32), \
-                 new_token VARCHAR(32), was_over INT) ENGINE=InnoDB"
+                 new_token VARCHAR(32), was_over INT, at DATETIME(6)) ENGINE=InnoDB"
             ))
             .await
             .unwrap();
@@ -49,9 +55,9 @@ pub(crate) async fn watch(chain: &Chain) {
             .query_drop(format!(
                 "CREATE DEFINER='root'@'localhost' TRIGGER watch AFTER UPDATE ON {table} FOR EACH \
                  ROW INSERT INTO history.{table} (k, old_status, new_status, old_token, new_token, \
-                 was_over) VALUES (OLD.step_idempotency_key, OLD.status, NEW.status, \
+                 was_over, at) VALUES (OLD.step_idempotency_key, OLD.status, NEW.status, \
                  COALESCE(OLD.lease_token, ''), COALESCE(NEW.lease_token, ''), \
-                 COALESCE(OLD.lease_deadline <= UTC_TIMESTAMP(6), 1))"
+                 COALESCE(OLD.lease_deadline <= UTC_TIMESTAMP(6), 1), SYSDATE(6))"
             ))
             .await
             .unwrap();
@@ -62,7 +68,7 @@ pub(crate) async fn watch(chain: &Chain) {
 async fn changes(chain: &Chain, table: &str) -> Vec<Change> {
     let query = format!(
         "SELECT k, old_status, new_status, old_token, new_token, was_over FROM history.{table} \
-         ORDER BY id"
+         ORDER BY at, id"
     );
     let rows: Vec<(String, String, String, String, String, i64)> = chain.control_rows(&query).await;
     rows.into_iter()
@@ -77,7 +83,12 @@ async fn changes(chain: &Chain, table: &str) -> Vec<Change> {
 }
 
 impl History {
-    pub(crate) async fn read(chain: &Chain) -> Self {
+    /// What has happened so far.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be read.
+    pub async fn read(chain: &Chain) -> Self {
         Self {
             outbox: changes(chain, "factory_plugin_control_outbox").await,
             ledger: changes(chain, "factory_plugin_target_receipt").await,
@@ -94,7 +105,7 @@ impl History {
     }
 
     /// Asserts that nothing happened that must not.
-    pub(crate) fn check(&self, step_count: usize) {
+    pub fn check(&self, step_count: usize) {
         self.nothing_is_lost(step_count);
         self.every_step_is_applied_once();
         self.plans_are_in_order();
@@ -192,69 +203,74 @@ impl fmt::Display for History {
     }
 }
 
-/// A history in which one plan of two steps went well.
-fn sound() -> History {
-    let change = |key: &str, from: &str, to: &str, tokens: (&str, &str)| Change {
-        key: key.to_owned(),
-        from: from.to_owned(),
-        to: to.to_owned(),
-        tokens: (tokens.0.to_owned(), tokens.1.to_owned()),
-        lease_was_over: false,
-    };
-    let outbox = vec![
-        change("a:1", "PENDING", "CLAIMED", ("", "x")),
-        change("a:1", "CLAIMED", "APPLIED", ("x", "x")),
-        change("a:2", "WAITING", "PENDING", ("", "")),
-        change("a:2", "PENDING", "CLAIMED", ("", "y")),
-        change("a:2", "CLAIMED", "APPLIED", ("y", "y")),
-    ];
-    let ledger = vec![
-        change("a:1", "RUNNING", "SUCCEEDED", ("r", "r")),
-        change("a:2", "RUNNING", "SUCCEEDED", ("s", "s")),
-    ];
-    let row = |position: u32| {
-        (format!("a:{}", position + 1), "a".to_owned(), position, "APPLIED".to_owned())
-    };
-    let receipt = |key: &str| (key.to_owned(), "SUCCEEDED".to_owned());
-    History {
-        outbox,
-        ledger,
-        rows: vec![row(0), row(1)],
-        receipts: vec![receipt("a:1"), receipt("a:2")],
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Whether the checker objects to a history that was sound before this was done to it.
-fn is_refused(spoil: impl FnOnce(&mut History)) -> bool {
-    let mut history = sound();
-    spoil(&mut history);
-    std::panic::catch_unwind(|| history.check(2)).is_err()
-}
-
-#[test]
-fn the_checker_accepts_what_is_sound_and_nothing_else() {
-    sound().check(2);
-    assert!(is_refused(|history| history.rows[1].3 = "PENDING".to_owned()), "a lost step");
-    assert!(is_refused(|history| drop(history.receipts.pop())), "a lost receipt");
-    assert!(is_refused(|history| history.ledger.swap(0, 1)), "out of order on the target");
-    assert!(is_refused(|history| history.outbox.swap(1, 3)), "out of order in the outbox");
-    let again = |changes: &mut Vec<Change>| changes.extend(changes.last().cloned());
-    assert!(is_refused(|history| again(&mut history.outbox)), "applied twice");
-    assert!(is_refused(|history| again(&mut history.ledger)), "completed twice");
-    let takeover = |change: &Change, lease_was_over| Change {
-        to: change.from.clone(),
-        tokens: (change.tokens.0.clone(), "z".to_owned()),
-        lease_was_over,
-        ..change.clone()
-    };
-    for lease_was_over in [false, true] {
-        let refused = is_refused(|history| {
-            let stolen = takeover(&history.outbox[1], lease_was_over);
-            history.outbox[1].tokens = ("z".to_owned(), "z".to_owned());
-            history.outbox.insert(1, stolen);
-        });
-        assert_eq!(refused, !lease_was_over, "a live claim that was taken");
+    /// A history in which one plan of two steps went well.
+    fn sound() -> History {
+        let change = |key: &str, from: &str, to: &str, tokens: (&str, &str)| Change {
+            key: key.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            tokens: (tokens.0.to_owned(), tokens.1.to_owned()),
+            lease_was_over: false,
+        };
+        let outbox = vec![
+            change("a:1", "PENDING", "CLAIMED", ("", "x")),
+            change("a:1", "CLAIMED", "APPLIED", ("x", "x")),
+            change("a:2", "WAITING", "PENDING", ("", "")),
+            change("a:2", "PENDING", "CLAIMED", ("", "y")),
+            change("a:2", "CLAIMED", "APPLIED", ("y", "y")),
+        ];
+        let ledger = vec![
+            change("a:1", "RUNNING", "SUCCEEDED", ("r", "r")),
+            change("a:2", "RUNNING", "SUCCEEDED", ("s", "s")),
+        ];
+        let row = |position: u32| {
+            (format!("a:{}", position + 1), "a".to_owned(), position, "APPLIED".to_owned())
+        };
+        let receipt = |key: &str| (key.to_owned(), "SUCCEEDED".to_owned());
+        History {
+            outbox,
+            ledger,
+            rows: vec![row(0), row(1)],
+            receipts: vec![receipt("a:1"), receipt("a:2")],
+        }
     }
-    let overwritten = |history: &mut History| history.outbox[1].tokens.1 = "z".to_owned();
-    assert!(is_refused(overwritten), "an end under another's token");
+
+    /// Whether the checker objects to a history that was sound before this was done to it.
+    fn is_refused(spoil: impl FnOnce(&mut History)) -> bool {
+        let mut history = sound();
+        spoil(&mut history);
+        std::panic::catch_unwind(|| history.check(2)).is_err()
+    }
+
+    #[test]
+    fn the_checker_accepts_what_is_sound_and_nothing_else() {
+        sound().check(2);
+        assert!(is_refused(|history| history.rows[1].3 = "PENDING".to_owned()), "a lost step");
+        assert!(is_refused(|history| drop(history.receipts.pop())), "a lost receipt");
+        assert!(is_refused(|history| history.ledger.swap(0, 1)), "out of order on the target");
+        assert!(is_refused(|history| history.outbox.swap(1, 3)), "out of order in the outbox");
+        let again = |changes: &mut Vec<Change>| changes.extend(changes.last().cloned());
+        assert!(is_refused(|history| again(&mut history.outbox)), "applied twice");
+        assert!(is_refused(|history| again(&mut history.ledger)), "completed twice");
+        let takeover = |change: &Change, lease_was_over| Change {
+            to: change.from.clone(),
+            tokens: (change.tokens.0.clone(), "z".to_owned()),
+            lease_was_over,
+            ..change.clone()
+        };
+        for lease_was_over in [false, true] {
+            let refused = is_refused(|history| {
+                let stolen = takeover(&history.outbox[1], lease_was_over);
+                history.outbox[1].tokens = ("z".to_owned(), "z".to_owned());
+                history.outbox.insert(1, stolen);
+            });
+            assert_eq!(refused, !lease_was_over, "a live claim that was taken");
+        }
+        let overwritten = |history: &mut History| history.outbox[1].tokens.1 = "z".to_owned();
+        assert!(is_refused(overwritten), "an end under another's token");
+    }
 }
