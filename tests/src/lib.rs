@@ -4,6 +4,7 @@
 //! that asked when it does not, so that a suite reads as claims and not as error plumbing.
 
 pub mod chain;
+pub mod claims;
 pub mod cli;
 pub mod corpus;
 pub mod desk;

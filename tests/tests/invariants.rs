@@ -50,6 +50,29 @@ fn only_session_connects_and_only_target_and_control_ask_it_to() {
     assert!(found.is_empty(), "these open sessions past the checks:{}", listed(&found));
 }
 
+/// A user-level lock tells whom to kill and nothing else: on a cluster it is a node's own, and on some
+/// servers there is none. One place takes it, without waiting, and none takes it for an answer to who
+/// owns a step.
+#[test]
+fn no_ownership_rests_on_user_level_locks() {
+    let mut found = Vec::new();
+    for source in host() {
+        let text = source.tokens.to_string();
+        for function in ["GET_LOCK", "RELEASE_LOCK", "IS_FREE_LOCK", "IS_USED_LOCK"] {
+            if text.contains(function) {
+                found.push(format!("{function} in {}", source.path.display()));
+            }
+        }
+    }
+    found.sort();
+    let markers = [
+        "GET_LOCK in ledger/session.rs",
+        "IS_USED_LOCK in ledger/row.rs",
+        "IS_USED_LOCK in ledger/takeover.rs",
+    ];
+    assert_eq!(found, markers);
+}
+
 /// Where a value of the type is made: `impl Admitted {`, `-> Admitted {` and the like are none.
 fn constructions(source: &Source) -> Vec<Place> {
     source.places_where(2, |before, window| {

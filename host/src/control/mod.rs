@@ -106,7 +106,7 @@ impl Control {
     }
 
     /// Opens a connection and pins its session: utf8mb4, UTC, READ COMMITTED, strict, bounded lock
-    /// waits.
+    /// waits, and on a node of a cluster reads that see what other nodes have committed.
     ///
     /// # Errors
     /// What the server answered instead; the connection is closed by then.
@@ -152,6 +152,7 @@ fn pins() -> Vec<Pin> {
         Pin::switch(&["autocommit"], true),
         Pin::text(&["transaction_isolation", "tx_isolation"], "READ-COMMITTED"),
         Pin::text(&["completion_type"], "NO_CHAIN"),
+        Pin::causal_reads(),
         Pin::number(&["lock_wait_timeout"], LOCK_WAIT_SECONDS),
         Pin::number(&["innodb_lock_wait_timeout"], LOCK_WAIT_SECONDS),
     ]

@@ -14,12 +14,15 @@ use super::takeover::{self, Remains};
 use super::view::{TAKEN, View};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
-use crate::clock::{Clock, MonotonicClock};
+use crate::clock::{Clock, MonotonicClock, jittered};
 use crate::ids::{Direction, ExternalReceipt};
 use crate::target::TargetConnection;
 
 /// How often a claim reads again after its write did not apply.
 const READS_MAX: u32 = 16;
+
+/// The pause after a write that was rolled back for another transaction, cut at random.
+const DEADLOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest advice to wait: a holder may end well before its deadline.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
@@ -228,10 +231,10 @@ impl Claiming<'_> {
             }
             let sent_at = MonotonicClock.now();
             let written = match turn.write {
-                None => self.write(connection, &view, write).await?,
-                Some(_) => self.write_turning(connection, &view, write).await?,
+                None => self.write(connection, &view, write).await,
+                Some(_) => self.write_turning(connection, &view, write).await,
             };
-            if written {
+            if yielded(written).await? {
                 return self.answered(connection, &view, claim.answer, sent_at).await;
             }
         }
@@ -400,6 +403,19 @@ pub(super) fn applied(result: Result<u64, LedgerFault>) -> Result<bool, LedgerFa
         Ok(rows) => Ok(rows == 1),
         Err(fault) if fault.is_duplicate_key() => Ok(false),
         Err(fault) => Err(fault),
+    }
+}
+
+/// A write that was rolled back for another transaction did not apply: the row is read again, after
+/// a pause that takes those who met out of step.
+pub(super) async fn yielded(result: Result<bool, LedgerFault>) -> Result<bool, LedgerFault> {
+    match result {
+        Err(fault) if fault.is_deadlock() => {
+            tracing::debug!(code = fault.code(), "a claim met another transaction");
+            MonotonicClock.sleep(jittered(DEADLOCK_PAUSE)).await;
+            Ok(false)
+        }
+        result => result,
     }
 }
 

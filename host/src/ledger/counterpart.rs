@@ -4,7 +4,7 @@
 //! written in the transaction that claims that compensation. A forward step that was turned never runs
 //! again; one that never ran gets a row that bars it, so that a late delivery finds it barred.
 
-use super::claim::{Claiming, Stop, applied};
+use super::claim::{Claiming, Stop, applied, yielded};
 use super::fault::LedgerFault;
 use super::receipt::{IdentityField, StepIdentity};
 use super::request::{Busy, BusyReason, Claim, Counterpart};
@@ -76,7 +76,7 @@ impl Claiming<'_> {
     ) -> Result<Option<Claim>, Stop> {
         if turn.write == Some(Write::TurnAbsent) {
             // The next read finds the compensation recorded as done.
-            self.write_not_applicable(connection).await?;
+            yielded(self.write_not_applicable(connection).await).await?;
             return Ok(None);
         }
         let Some(forward) = &view.counterpart else {

@@ -75,10 +75,12 @@ impl LedgerFault {
         match self {
             Self::AnswerLost | Self::TimedOut { .. } => true,
             // Lock wait timeout, deadlock, too many connections, interrupted, server shutdown,
-            // wait timeout, read-only after a failover (MySQL Server Error Reference).
-            Self::Refused { code, .. } => {
-                matches!(code, 1205 | 1213 | 1040 | 1317 | 1053 | 1290 | 1792 | 1836 | 1927 | 4031)
-            }
+            // wait timeout, read-only after a failover (MySQL Server Error Reference); Galera's node
+            // that is not part of its cluster.
+            Self::Refused { code, .. } => matches!(
+                code,
+                1205 | 1213 | 1040 | 1047 | 1317 | 1053 | 1290 | 1792 | 1836 | 1927 | 4031
+            ),
             Self::Unreadable { .. } => false,
         }
     }
@@ -114,6 +116,9 @@ impl LedgerFault {
             Self::Refused { code: 1665, .. } => {
                 "set `binlog_format=ROW` on the target server: READ COMMITTED needs it"
             }
+            Self::Refused { code: 1047, .. } => {
+                "wait until the node has joined its cluster, then deliver the step again"
+            }
             Self::Refused { .. } => "look the error number up in the server's error reference",
             Self::AnswerLost | Self::TimedOut { .. } => {
                 "deliver the step again: the receipt tells what took effect"
@@ -122,6 +127,12 @@ impl LedgerFault {
                 "run `tollgate doctor`: the row was written by hand or by a newer version"
             }
         }
+    }
+
+    /// The transaction was rolled back for another one, here or, when a cluster's certification
+    /// failed, on another node. Nothing of it holds.
+    pub(super) const fn is_deadlock(&self) -> bool {
+        matches!(self, Self::Refused { code: 1213, .. })
     }
 
     pub(super) const fn is_duplicate_key(&self) -> bool {

@@ -6,6 +6,10 @@ use mysql_async::{DriverError, Error, IoError};
 
 use crate::blame::Blame;
 
+/// `ER_UNKNOWN_COM_ERROR`, with which a Galera node refuses every statement while it is not part of
+/// its cluster (Galera manual, "Troubleshooting": "WSREP has not yet prepared node").
+const NODE_NOT_READY: u16 = 1047;
+
 /// Why TLS did not come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsProblem {
@@ -195,8 +199,10 @@ impl ServerFailure {
             | Self::ConnectionLost
             | Self::TooManySessions { .. } => true,
             // Lock wait timeout, deadlock, interrupted, shutdown in progress (MySQL Server Error
-            // Reference).
-            Self::Refused { code, .. } => matches!(code, 1205 | 1213 | 1317 | 1053 | 1927),
+            // Reference); and Galera's node that has not joined, or is cut off from the majority.
+            Self::Refused { code, .. } => {
+                matches!(code, 1205 | 1213 | 1317 | 1053 | 1927) || *code == NODE_NOT_READY
+            }
             _ => false,
         }
     }
@@ -234,6 +240,9 @@ impl ServerFailure {
             Self::CatalogUnknown => "create the catalog: `CREATE DATABASE`",
             Self::CatalogDenied => "grant the account the catalog: `tollgate target grants`",
             Self::TooManySessions { .. } => "try again later, or raise max_connections",
+            Self::Refused { code: NODE_NOT_READY, .. } => {
+                "wait until the node has joined its cluster, or point at another"
+            }
             Self::Refused { .. } | Self::Unreadable => "read the server's log",
         }
     }
@@ -313,6 +322,14 @@ mod tests {
         let failure = ServerFailure::of(&error);
         assert_eq!(failure, ServerFailure::AccessDenied { code: 1045 });
         assert!(!format!("{failure} {failure:?}").contains("canary"));
+    }
+
+    #[test]
+    fn a_node_outside_its_cluster_is_waited_for() {
+        let away = ServerFailure::Refused { code: NODE_NOT_READY, state: "08S01".to_owned() };
+        assert!(away.is_transient() && away.help().starts_with("wait"), "{}", away.help());
+        let wrong = ServerFailure::Refused { code: 1064, state: "42000".to_owned() };
+        assert!(!wrong.is_transient());
     }
 
     #[test]

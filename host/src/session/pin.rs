@@ -98,6 +98,21 @@ impl Pin {
         Self { names, expression: None, wanted, optional: false }
     }
 
+    /// Makes a node of a Galera cluster see every write that any node has committed before it reads,
+    /// changes or inserts. Without it a node answers from what it has applied so far, so that a
+    /// receipt that was committed on another node may be absent, a claim that is held may seem lost,
+    /// and a compensation that was begun may not show; writes that rest on such a reading fail, but
+    /// an answer that needs no write would be wrong.
+    ///
+    /// Bits 1, 2 and 4 of `wsrep_sync_wait`: reads and the beginning of a transaction; UPDATE and
+    /// DELETE; INSERT and REPLACE (MariaDB manual, "Galera Cluster System Variables"; Galera manual,
+    /// "`wsrep_sync_wait`"). Not SHOW, which is about the node itself. A wait that is not over within
+    /// the provider's `repl.causal_read_timeout` ends with error 1205, which is transient. A server
+    /// outside a cluster has the variable and nothing to wait for, or has it not.
+    pub(crate) fn causal_reads() -> Self {
+        Self::number(&["wsrep_sync_wait"], 7).where_known()
+    }
+
     /// For a variable not every server has.
     pub(crate) fn where_known(self) -> Self {
         Self { optional: true, ..self }

@@ -75,6 +75,7 @@ fn transactions() -> Vec<Pin> {
         Pin::switch(&["transaction_read_only", "tx_read_only"], false),
         // A COMMIT that begins the next transaction, or ends the session, is not ours.
         Pin::text(&["completion_type"], "NO_CHAIN"),
+        Pin::causal_reads(),
     ]
 }
 

@@ -1,17 +1,12 @@
 //! A private server with a bootstrapped ledger, and steps to claim in it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use mysql_async::prelude::{FromRow, Queryable as _};
 use tollgate::config::Config;
-use tollgate::digest::Digest;
-use tollgate::ids::{Direction, ExecutorCode, PluginRelease, StepKey};
-use tollgate::ledger::{
-    Claim, ClaimRequest, Counterpart, Failure, Lease, Ledger, LedgerOptions, StepIdentity,
-    bootstrap,
-};
+use tollgate::ledger::{Claim, ClaimRequest, Lease, Ledger, LedgerOptions, bootstrap};
 use tollgate::target::{SessionContract, Target, TargetConnection};
+pub(crate) use tollgate_tests::claims::{LEASE, compensation, failure, forward, granted, key};
 use tollgate_tests::server::{Flavour, PrivateServer};
 
 use crate::wire::Wire;
@@ -21,9 +16,6 @@ pub(crate) const USER: &str = "tollgate_target";
 pub(crate) const CONTROL_USER: &str = "host_control";
 pub(crate) const PASSWORD: &str = "t4rget-pass";
 pub(crate) const LEDGER: &str = "plugin_preview.factory_plugin_target_receipt";
-
-/// Long enough for a test, short enough to be a lease.
-pub(crate) const LEASE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Place {
     pub(crate) server: PrivateServer,
@@ -176,58 +168,5 @@ impl Place {
     pub(crate) async fn has_session(&self, id: u64) -> bool {
         let query = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
         self.one::<u64>(&query).await == 1
-    }
-}
-
-pub(crate) fn granted(claim: Claim) -> Lease {
-    match claim {
-        Claim::Granted(lease) => lease,
-        other => panic!("not granted: {other:?}"),
-    }
-}
-
-pub(crate) fn key(text: &str) -> StepKey {
-    text.parse().unwrap()
-}
-
-/// A forward step of the plugin `shop`.
-pub(crate) fn forward(text: &str) -> ClaimRequest {
-    ClaimRequest {
-        key: key(text),
-        identity: StepIdentity {
-            environment: "preview".parse().unwrap(),
-            release: PluginRelease {
-                code: "shop".parse().unwrap(),
-                version: "1.2.3-rc.1+build.5".parse().unwrap(),
-            },
-            direction: Direction::Forward,
-            content_hash: Digest::of("forward"),
-        },
-        counterpart: None,
-        executor: ExecutorCode::sql_jdbc_v1(),
-        policy_digest: Digest::of("policy"),
-        decision_digest: Digest::of("decision"),
-        superseded_policies: Vec::new(),
-        statement_count: 3,
-        lease: LEASE,
-    }
-}
-
-/// The compensation of [`forward`].
-pub(crate) fn compensation(text: &str, of: &ClaimRequest) -> ClaimRequest {
-    let mut request = forward(text);
-    request.identity.direction = Direction::Compensate;
-    request.identity.content_hash = Digest::of("reverse");
-    request.counterpart =
-        Some(Counterpart { key: of.key.clone(), content_hash: of.identity.content_hash });
-    request
-}
-
-pub(crate) fn failure() -> Failure {
-    Failure {
-        code: "server-1062".to_owned(),
-        statement: Some(2),
-        message: "Duplicate entry 'canary-7' for key 'PRIMARY'".to_owned(),
-        settled: true,
     }
 }
