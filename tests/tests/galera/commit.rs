@@ -10,8 +10,7 @@ use tollgate_tests::chain::{Chain, Plugin, TARGET_USER};
 
 use crate::nodes::{Nodes, until_there_is};
 
-const PAYLOAD: &str =
-    "INSERT INTO entry (id, word) VALUES (1, 'payload') ON DUPLICATE KEY UPDATE word = 'payload'";
+const PAYLOAD: &str = "INSERT INTO entry (id, word) VALUES (1, 'payload') ON DUPLICATE KEY UPDATE word = VALUES(word)";
 
 /// A table with one row whose changes are written down, and a gate in the completion of receipts:
 /// whoever holds the user-level lock `gate` of a node holds the completions there up.
@@ -53,12 +52,15 @@ async fn overtaken(
     let mut keeper = shut_gate(chain).await;
     let (executor, catalog) = (Arc::new(chain.executor()), plugin.catalog());
     let step = plugin.step("up", Direction::Forward);
-    let delivery = tokio::spawn(async move { executor.execute(&step, &catalog).await });
+    let mut delivery = tokio::spawn(async move { executor.execute(&step, &catalog).await });
     let waiting = format!(
         "SELECT id FROM information_schema.processlist \
          WHERE user = '{TARGET_USER}' AND state = 'User lock'"
     );
-    until_there_is(chain, &waiting).await;
+    tokio::select! {
+        outcome = &mut delivery => panic!("it did not come to the gate: {outcome:?}"),
+        () = until_there_is(chain, &waiting) => {}
+    }
     for statement in meanwhile {
         nodes.chains[0].admin_run(statement).await;
     }
