@@ -13,10 +13,16 @@ const SESSIONS_SETTLE: Duration = Duration::from_secs(5);
 impl PrivateServer {
     /// A session of root, by socket, without a catalog.
     pub async fn admin(&self) -> Conn {
-        self.connect_with(
-            OptsBuilder::default().user(Some("root")).socket(Some(self.socket_text())),
-        )
-        .await
+        self.connect_with(self.admin_opts()).await
+    }
+
+    /// The same of a server that may not have any session for us yet.
+    pub(super) async fn try_admin(&self) -> Result<Conn, mysql_async::Error> {
+        Conn::new(Opts::from(self.admin_opts())).await
+    }
+
+    fn admin_opts(&self) -> OptsBuilder {
+        OptsBuilder::default().user(Some("root")).socket(Some(self.socket_text()))
     }
 
     /// A session of an account, by TCP.

@@ -206,20 +206,35 @@ impl PrivateServer {
         position.ok_or_else(|| failed(said.into_owned()))
     }
 
+    /// Waits until the node takes statements and sees so many nodes. A node that is joining may
+    /// greet and close the session all the same.
     async fn wait_until_synced(&self, size: usize) {
         let begin = Instant::now();
         loop {
-            let state = self.status("wsrep_local_state_comment").await;
-            let ready = self.status("wsrep_ready").await;
-            let seen: usize = self.status("wsrep_cluster_size").await.parse().unwrap_or(0);
-            if state == "Synced" && ready == "ON" && seen >= size {
+            let found = self.membership().await;
+            if let Ok((state, ready, seen)) = &found
+                && (state.as_str(), ready.as_str()) == ("Synced", "ON")
+                && *seen >= size
+            {
                 return;
             }
-            assert!(
-                begin.elapsed() < JOIN_WAIT,
-                "a node is {state} and sees {seen} of {size} nodes after {JOIN_WAIT:?}"
-            );
+            assert!(begin.elapsed() < JOIN_WAIT, "not one of {size} nodes in time: {found:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// State, readiness and the number of nodes it sees.
+    async fn membership(&self) -> Result<(String, String, usize), mysql_async::Error> {
+        let mut admin = self.try_admin().await?;
+        let query = "SHOW GLOBAL STATUS WHERE Variable_name IN \
+                     ('wsrep_local_state_comment', 'wsrep_ready', 'wsrep_cluster_size')";
+        let rows: Vec<(String, String)> = admin.query(query).await?;
+        admin.disconnect().await?;
+        let value = |name: &str| {
+            let row = rows.iter().find(|row| row.0 == name);
+            row.map(|row| row.1.clone()).unwrap_or_default()
+        };
+        let seen = value("wsrep_cluster_size").parse().unwrap_or_default();
+        Ok((value("wsrep_local_state_comment"), value("wsrep_ready"), seen))
     }
 }
