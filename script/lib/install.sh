@@ -47,6 +47,13 @@ install_mariadb() {
   fi
 }
 
+# What makes private MariaDB servers a cluster: the provider's library alone. The package
+# `mariadb-server`, with its service and its account, is not needed (tests/src/server/galera.rs says
+# why), so nothing is started that would have to be stopped.
+install_galera() {
+  [ -f /usr/lib/galera/libgalera_smm.so ] || install_packages galera-4
+}
+
 # Where cargo's tools that are missing are built, for the commands that follow.
 use_cargo_tools() {
   tools=${TOLLGATE_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tollgate/tools}

@@ -65,6 +65,7 @@ impl Chain {
     }
 
     /// The same chain through another node of its server's cluster, where all of it is in place.
+    #[must_use]
     pub fn through(&self, node: PrivateServer) -> Self {
         Self { variables: variables(&node), server: node, policy: self.policy.clone() }
     }
