@@ -11,7 +11,7 @@ const ROUNDS_MAX: usize = 300;
 const CONFLICTS_WANTED: u64 = 3;
 
 /// One of two has the step, and the other one was told so.
-fn assert_one_holder(claims: [Result<Claim, ClaimError>; 2], round: usize) {
+fn assert_one_holder(claims: &[Result<Claim, ClaimError>; 2], round: usize) {
     let is_busy = |claim: &Result<Claim, ClaimError>| {
         matches!(claim, Ok(Claim::Busy(Busy { reason: BusyReason::LeaseHeld, .. })))
     };
@@ -34,7 +34,7 @@ async fn fault_56_a_step_claimed_through_two_nodes_at_once_has_one_holder() {
             ledgers[0].claim(&mut one, &request),
             ledgers[1].claim(&mut two, &request)
         );
-        assert_one_holder([first, second], rounds);
+        assert_one_holder(&[first, second], rounds);
         rounds += 1;
         met = nodes.conflicts().await - before;
     }
@@ -65,7 +65,7 @@ async fn fault_56_a_dead_holders_step_is_taken_over_by_one_node() {
             ledgers[0].claim(&mut one, &request),
             ledgers[1].claim(&mut two, &request)
         );
-        assert_one_holder([first, second], rounds);
+        assert_one_holder(&[first, second], rounds);
         rounds += 1;
         met += nodes.conflicts().await - before;
     }

@@ -100,7 +100,7 @@ async fn fault_55_a_commit_that_fails_certification_leaves_nothing_and_is_applie
     let plugin = Plugin::install(PAYLOAD, None);
     // The second one is ordered before the payload's COMMIT, and node 1 is busy with the first one:
     // nothing has touched the payload's transaction yet when it is certified.
-    let bulk = "INSERT INTO bulk SELECT seq, REPEAT('x', 200) FROM seq_1_to_200000";
+    let bulk = "INSERT INTO bulk SELECT seq, REPEAT('x', 200) FROM seq_1_to_80000";
     let other = "UPDATE entry SET word = 'other' WHERE id = 1";
     let (outcome, failures) =
         overtaken(&nodes, &plugin, &[bulk, other], "wsrep_local_cert_failures").await;
