@@ -59,7 +59,7 @@ fn no_ownership_rests_on_user_level_locks() {
     for source in host() {
         let text = source.tokens.to_string();
         for function in ["GET_LOCK", "RELEASE_LOCK", "IS_FREE_LOCK", "IS_USED_LOCK"] {
-            if text.contains(function) {
+            if text.contains(&format!("{function}(")) {
                 found.push(format!("{function} in {}", source.path.display()));
             }
         }
