@@ -47,6 +47,8 @@ CREATE TABLE IF NOT EXISTS `factory_plugin_control_outbox` (
     COMMENT 'how often the step was delivered, by any worker and with any outcome',
   `failure_count` INT UNSIGNED NOT NULL DEFAULT 0
     COMMENT 'how many of these failed; too many need a person, who sets it back',
+  `lost_count` INT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'deliveries since the last report whose worker was never heard of again',
   `not_before` DATETIME(6) NOT NULL
     COMMENT 'PENDING: not delivered earlier; CLAIMED: the lease deadline, UTC',
   `lease_token` VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL

@@ -223,8 +223,8 @@ impl FromStr for Direction {
 
 /// What a step handed back for the caller to keep.
 ///
-/// `sql:<environment-code>:<step-idempotency-key>`, or `dry-run:<step-idempotency-key>`: it can be
-/// computed without asking anyone, so a redelivery always gives the same one.
+/// `sql:<environment-code>:<step-idempotency-key>`, `dry-run:<step-idempotency-key>`, or the like of
+/// an embedder's executor: it can be computed without asking anyone, so a redelivery always gives the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExternalReceipt(String);
@@ -238,6 +238,13 @@ impl ExternalReceipt {
     /// The receipt of a dry run.
     pub fn dry_run(key: &StepKey) -> Self {
         Self(format!("dry-run:{key}"))
+    }
+
+    /// The receipt of an executor of the embedder's own: `<name>:<step-idempotency-key>`, with the
+    /// name of its code, which an outbox has room for.
+    pub fn own(executor: &ExecutorCode, key: &StepKey) -> Self {
+        let name = executor.as_str().split(':').next().unwrap_or_default();
+        Self(format!("{name}:{key}"))
     }
 
     /// The receipt's text.

@@ -17,4 +17,6 @@ pub mod plan;
 pub mod policy;
 pub mod session;
 pub mod target;
+#[cfg(feature = "web")]
+pub mod web;
 pub mod worker;

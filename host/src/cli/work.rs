@@ -1,15 +1,18 @@
 //! `tollgate work`: the worker as a daemon.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate::config::{Config, ControlConfig};
 use tollgate::control::Control;
 use tollgate::executor::ExecutorRegistry;
 use tollgate::plan::FolderCatalog;
+use tollgate::web;
 use tollgate::worker::{Ended, Worker, WorkerOptions};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
@@ -27,6 +30,7 @@ Examples:
   tollgate work --releases plugins
   tollgate work --releases plugins --concurrency 8 --grace 60 --log-format json
   tollgate work --releases plugins --until-idle
+  tollgate work --releases plugins --probes-listen 127.0.0.1:9464
 
 Exit codes:
   0    drained: every running step ended
@@ -50,6 +54,12 @@ pub(super) struct Work {
     /// Drain when nothing is left to do, instead of waiting for more
     #[arg(long)]
     until_idle: bool,
+    /// Answer /healthz and /readyz over HTTP there; port 0 chooses a free one
+    ///
+    /// /healthz says that the process is alive, /readyz that it works: 503, with the reasons, while
+    /// it drains or the control catalog or the target is away. Nothing secret is answered.
+    #[arg(long, value_name = "ADDRESS:PORT", env = "TOLLGATE_PROBES_LISTEN")]
+    probes_listen: Option<SocketAddr>,
     /// How to log
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
@@ -87,14 +97,21 @@ impl Run for Work {
 
 impl Work {
     async fn work(&self, config: &Config, control: &ControlConfig) -> Result<Ended, Failure> {
+        let listener = match self.probes_listen {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
         let registry =
             ExecutorRegistry::open(config, &self.store.open()?, &self.runtime.start()?).await?;
-        let worker = Worker::new(
+        let worker = Arc::new(Worker::new(
             Control::new(control),
             Arc::new(registry),
             Arc::new(FolderCatalog::tree(&self.releases)),
             self.options(config),
-        );
+        ));
+        if let Some(listener) = listener {
+            serve_probes(listener, Arc::clone(&worker))?;
+        }
         run_until_told(&worker).await
     }
 
@@ -107,6 +124,21 @@ impl Work {
             ..configured
         }
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::usage(format!("probes cannot be answered on {address}: {error}"))
+            .with_help("choose another address with --probes-listen; port 0 is any free one")
+    })
+}
+
+/// Answers probes until the process ends: while it drains, that it drains.
+fn serve_probes(listener: TcpListener, worker: Arc<Worker>) -> Result<(), Failure> {
+    tracing::info!(address = %listener.local_addr()?, "probes are answered");
+    let probes = web::probes(move || worker.readiness());
+    tokio::spawn(async move { axum::serve(listener, probes).await });
+    Ok(())
 }
 
 /// Works; the first signal drains, the second ends the process.

@@ -63,7 +63,7 @@ keys! {
     WORKER_CONCURRENCY = "WORKER_CONCURRENCY", "steps, 1 to 64; default 4: carried out at once by one worker";
     WORKER_LEASE_SECONDS = "WORKER_LEASE_SECONDS", "seconds, 5 to 3600; default 60: a claim in the outbox, renewed each third";
     WORKER_GRACE_SECONDS = "WORKER_GRACE_SECONDS", "seconds, 0 to 3600; default 30: how long running steps may go on after SIGTERM";
-    WORKER_ATTEMPTS_MAX = "WORKER_ATTEMPTS_MAX", "failed deliveries, 1 to 1000; default 10: after them a step needs a person";
+    WORKER_ATTEMPTS_MAX = "WORKER_ATTEMPTS_MAX", "deliveries, 1 to 1000; default 10: after so many that failed, or so many in a row that took their worker down, a step needs a person";
 }
 
 /// The problem of a name no variable has.

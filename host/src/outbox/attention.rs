@@ -81,7 +81,7 @@ impl Outbox {
         key: &StepKey,
     ) -> Result<Retried, RetryError> {
         let statement = format!(
-            "UPDATE {TABLE} SET status = 'PENDING', failure_count = 0, \
+            "UPDATE {TABLE} SET status = 'PENDING', failure_count = 0, lost_count = 0, \
              not_before = UTC_TIMESTAMP(6), updated_at = UTC_TIMESTAMP(6) \
              WHERE step_idempotency_key = ? AND status = 'NEEDS_ATTENTION'"
         );

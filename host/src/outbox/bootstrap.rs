@@ -108,6 +108,7 @@ const COLUMNS: &[&str] = &[
     "status",
     "attempt_count",
     "failure_count",
+    "lost_count",
     "not_before",
     "lease_token",
     "lease_deadline",

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::Outbox;
 use super::fault::{OutboxFault, Runs};
 use super::recorded::RecordedStep;
+use super::report::Reason;
 use super::sql::{self, DUE_INDEX, TABLE, microseconds};
 use super::status::Status;
 use crate::control::ControlConnection;
@@ -18,6 +19,9 @@ use crate::session::{Columns, Flavour, ServerIdentity, ServerVersion};
 
 /// Rows a claim without `SKIP LOCKED` chooses from.
 const CANDIDATE_COUNT: u64 = 8;
+
+/// Code of a step that nobody heard of again, time after time.
+const DELIVERIES_LOST: &str = "deliveries-lost";
 
 /// Names one claim of one row: a version 4 UUID.
 #[derive(Clone, PartialEq, Eq)]
@@ -83,7 +87,7 @@ impl Claim {
 /// What was found for a claim.
 enum Taken {
     Nothing,
-    /// A row this version cannot read: set aside for a person, so that it blocks nobody else's.
+    /// A row for a person to look at, so that it blocks nobody else's.
     SetAside,
     Claim(Box<Claim>),
 }
@@ -172,15 +176,21 @@ impl Outbox {
     ) -> Result<bool, OutboxFault> {
         let statement = format!(
             "UPDATE {TABLE} SET status = 'CLAIMED', lease_token = ?, \
-             attempt_count = attempt_count + 1, \
+             attempt_count = attempt_count + 1, lost_count = lost_count + ?, \
              lease_deadline = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, \
              not_before = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, \
              updated_at = UTC_TIMESTAMP(6) \
              WHERE id = ? AND status = ? AND not_before <= UTC_TIMESTAMP(6)"
         );
         let lease = microseconds(self.options.lease);
-        let values =
-            vec![token.as_str().into(), lease.clone(), lease, id.into(), from.as_str().into()];
+        let values: Vec<Value> = vec![
+            token.as_str().into(),
+            u8::from(from == Status::Claimed).into(),
+            lease.clone(),
+            lease,
+            id.into(),
+            from.as_str().into(),
+        ];
         Ok(sql::change(connection, &statement, values).await? == 1)
     }
 
@@ -192,21 +202,39 @@ impl Outbox {
         token: ClaimToken,
     ) -> Result<Taken, OutboxFault> {
         let query = format!(
-            "SELECT plan_code, position, executor_code, step, attempt_count, failure_count \
-             FROM {TABLE} WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+            "SELECT plan_code, position, executor_code, step, attempt_count, failure_count, \
+             lost_count FROM {TABLE} WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
         );
         let found = sql::rows(connection, &query, vec![id.into(), token.as_str().into()]).await?;
         let Some(row) = found.first() else {
             return Ok(Taken::Nothing);
         };
-        match self.read(row, id, &token) {
-            Ok(claim) => Ok(Taken::Claim(Box::new(claim))),
-            Err(fault) => {
-                tracing::error!(outbox_id = id, code = fault.code(), "a row is set aside: {fault}");
-                set_aside(connection, id, &token, &fault).await?;
-                Ok(Taken::SetAside)
-            }
-        }
+        let reason = match self.read(row, id, &token) {
+            Ok(claim) => match self.lost_too_often(row.required("lost_count")?) {
+                None => return Ok(Taken::Claim(Box::new(claim))),
+                Some(reason) => reason,
+            },
+            Err(fault) => Reason::new(fault.code(), &fault.to_string()),
+        };
+        tracing::error!(
+            outbox_id = id,
+            code = reason.code,
+            "a row is set aside: {}",
+            reason.message
+        );
+        set_aside(connection, id, &token, &reason).await?;
+        Ok(Taken::SetAside)
+    }
+
+    /// A step that ends its worker each time would go round for ever, and take worker after worker
+    /// with it.
+    fn lost_too_often(&self, lost_count: u32) -> Option<Reason> {
+        (lost_count >= self.options.attempts_max).then(|| {
+            let message = format!(
+                "{lost_count} workers in a row ended without a word while they carried it out"
+            );
+            Reason::new(DELIVERIES_LOST, &message)
+        })
     }
 
     fn read(&self, row: &Columns, id: u64, token: &ClaimToken) -> Result<Claim, OutboxFault> {
@@ -273,14 +301,18 @@ async fn set_aside(
     connection: &mut ControlConnection,
     id: u64,
     token: &ClaimToken,
-    fault: &OutboxFault,
+    reason: &Reason,
 ) -> Result<(), OutboxFault> {
     let statement = format!(
         "UPDATE {TABLE} SET status = 'NEEDS_ATTENTION', last_error_code = ?, last_error = ?, \
          updated_at = UTC_TIMESTAMP(6) WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
     );
-    let values =
-        vec![fault.code().into(), fault.to_string().into(), id.into(), token.as_str().into()];
+    let values = vec![
+        reason.code.as_str().into(),
+        reason.message.as_str().into(),
+        id.into(),
+        token.as_str().into(),
+    ];
     sql::change(connection, &statement, values).await.map(drop)
 }
 

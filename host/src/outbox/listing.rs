@@ -45,6 +45,8 @@ pub struct ListedStep {
     pub attempt_count: u32,
     /// How many of them failed.
     pub failure_count: u32,
+    /// Deliveries since the last report whose worker was never heard of again.
+    pub lost_count: u32,
     /// Of a PENDING step: when it is due.
     pub not_before: String,
     /// Of a CLAIMED step: when it may be taken from its worker.
@@ -148,7 +150,7 @@ fn select() -> String {
     let times = ["lease_deadline", "created_at", "updated_at", "completed_at"].map(time).join(", ");
     format!(
         "SELECT id, plan_code, position, step, executor_code, status, attempt_count, \
-         failure_count, {times}, DATE_FORMAT(not_before, '%Y-%m-%dT%H:%i:%s.%fZ') AS due_at, \
+         failure_count, lost_count, {times}, DATE_FORMAT(not_before, '%Y-%m-%dT%H:%i:%s.%fZ') AS due_at, \
          COALESCE(lease_deadline <= UTC_TIMESTAMP(6), 0) AS lease_is_over, external_receipt, \
          last_error_code, last_error FROM {TABLE}"
     )
@@ -176,6 +178,7 @@ fn listed(row: &Columns) -> Result<ListedStep, OutboxFault> {
         status: row.required("status")?,
         attempt_count: row.required("attempt_count")?,
         failure_count: row.required("failure_count")?,
+        lost_count: row.required("lost_count")?,
         not_before: row.required("due_at")?,
         lease_deadline: row.text("lease_deadline")?,
         lease_is_over: row.flag("lease_is_over")?,

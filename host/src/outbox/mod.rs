@@ -51,7 +51,8 @@ pub use submit::{ExecutorChoice, SubmitError, Submitted};
 pub struct OutboxOptions {
     /// How long a claim holds without renewal.
     pub lease: Duration,
-    /// Failed deliveries of a step before it needs a person.
+    /// Failed deliveries of a step, or ones in a row whose worker was never heard of again, before
+    /// it needs a person.
     pub attempts_max: u32,
 }
 

@@ -73,7 +73,7 @@ async fn write(
         "NULL"
     };
     let statement = format!(
-        "UPDATE {TABLE} SET status = ?, failure_count = ?, \
+        "UPDATE {TABLE} SET status = ?, failure_count = ?, lost_count = 0, \
          attempt_count = attempt_count - ?, \
          not_before = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, lease_deadline = NULL, \
          external_receipt = ?, last_error_code = COALESCE(?, last_error_code), \

@@ -36,7 +36,7 @@ use self::pace::Pace;
 use self::readiness::Watch;
 
 pub use drain::Drain;
-pub use readiness::Readiness;
+pub use readiness::{NotReady, Readiness};
 pub use submission::{StepProblem, SubmissionError, check_plan};
 
 /// Bounds of a worker.

@@ -1,6 +1,6 @@
 //! What a worker can do now, for probes and logs.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -22,6 +22,66 @@ impl Readiness {
         !self.draining
             && self.control_unreachable_since.is_none()
             && self.target_unreachable_since.is_none()
+    }
+
+    /// Why it is not ready; none when it is.
+    pub fn reasons(&self) -> Vec<NotReady> {
+        [
+            self.draining.then_some(NotReady::Draining),
+            self.control_unreachable_since.map(|since| NotReady::ControlUnreachable { since }),
+            self.target_unreachable_since.map(|since| NotReady::TargetUnreachable { since }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Why a worker is not ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotReady {
+    /// A drain was asked for.
+    Draining,
+    /// The control catalog does not answer: nothing is claimed, and nothing is recorded yet.
+    ControlUnreachable {
+        /// The first failure in a row, on this machine's monotonic clock.
+        since: Instant,
+    },
+    /// Steps cannot be carried out because of their target: they are claimed and put off.
+    TargetUnreachable {
+        /// The first failure in a row, on this machine's monotonic clock.
+        since: Instant,
+    },
+}
+
+impl NotReady {
+    /// The stable code.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Draining => "draining",
+            Self::ControlUnreachable { .. } => "control-unreachable",
+            Self::TargetUnreachable { .. } => "target-unreachable",
+        }
+    }
+
+    /// One line for a person.
+    pub const fn message(&self) -> &'static str {
+        match self {
+            Self::Draining => "told to stop: nothing new is claimed",
+            Self::ControlUnreachable { .. } => "the control catalog does not answer",
+            Self::TargetUnreachable { .. } => "the target does not answer, or is not as it must be",
+        }
+    }
+
+    /// For how long; nothing of a drain.
+    pub fn lasting(&self) -> Option<Duration> {
+        match self {
+            Self::Draining => None,
+            Self::ControlUnreachable { since } | Self::TargetUnreachable { since } => {
+                Some(since.elapsed())
+            }
+        }
     }
 }
 
@@ -102,5 +162,9 @@ mod tests {
         assert!(!watch.now(false).is_ready());
         watch.answers(Side::Control);
         assert!(watch.now(false).is_ready() && !watch.now(true).is_ready());
+        assert_eq!(watch.now(false).reasons(), []);
+        watch.is_away(Side::Target, "target-unreachable");
+        let codes: Vec<&str> = watch.now(true).reasons().iter().map(NotReady::code).collect();
+        assert_eq!(codes, ["draining", "target-unreachable"]);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
+use tollgate::outbox::{Outbox, OutboxOptions, Reason, Report};
 use tollgate_tests::server::Flavour;
 
 use crate::fixture::{Fixture, applied, plan};
@@ -96,4 +97,45 @@ async fn a_row_that_cannot_be_read_is_set_aside_and_blocks_nothing() {
         assert_eq!(statuses[0], ("a:1".to_owned(), "NEEDS_ATTENTION".to_owned()), "{flavour}");
         assert_eq!(statuses[1], ("a:2".to_owned(), "WAITING".to_owned()), "{flavour}");
     }
+}
+
+#[tokio::test]
+async fn a_step_that_takes_its_worker_down_each_time_needs_a_person_and_blocks_nothing() {
+    for flavour in Flavour::available() {
+        let mut fixture = Fixture::start(flavour).await;
+        let options = OutboxOptions { attempts_max: 3, ..OutboxOptions::default() };
+        fixture.outbox = Outbox::new(options);
+        fixture.submit(&plan("poison", 2)).await;
+        for delivery in 1..=3 {
+            let claim = fixture.claim().await.unwrap();
+            assert_eq!(claim.attempt(), delivery, "{flavour}");
+            // Its worker dies: the lease runs out without a report.
+            fixture.let_leases_end().await;
+        }
+        fixture.submit(&plan("other", 1)).await;
+        assert_eq!(fixture.claimed().await.as_deref(), Some("other:1"), "{flavour}");
+        let mut connection = fixture.open().await;
+        let listed = fixture.outbox.needing_attention(&mut connection, 10).await.unwrap();
+        assert_eq!(listed[0].step_key.as_str(), "poison:1", "{flavour}");
+        assert_eq!(listed[0].last_error_code.as_deref(), Some("deliveries-lost"));
+        assert_eq!((listed[0].lost_count, listed[0].failure_count), (3, 0));
+
+        fixture.outbox.retry(&mut connection, &listed[0].step_key).await.unwrap();
+        assert_eq!(fixture.apply(9).await, ["poison:1", "poison:2"], "{flavour}");
+    }
+}
+
+#[tokio::test]
+async fn only_deliveries_lost_in_a_row_count() {
+    let mut fixture = Fixture::start(Flavour::MariaDb).await;
+    fixture.outbox = Outbox::new(OutboxOptions { attempts_max: 2, ..OutboxOptions::default() });
+    fixture.submit(&plan("up", 1)).await;
+    for _ in 0..4 {
+        fixture.claim().await.unwrap();
+        fixture.let_leases_end().await;
+        let claim = fixture.claim().await.unwrap();
+        let reason = Reason::new("lease-held", "another delivery has it");
+        fixture.record(&claim, &Report::Unknown { reason, retry_after: Duration::ZERO }).await;
+    }
+    assert_eq!(fixture.claimed().await.as_deref(), Some("up:1"));
 }

@@ -113,6 +113,15 @@ impl Fixture {
         )
         .await;
     }
+
+    /// Makes every claim be abandoned.
+    pub(crate) async fn let_leases_end(&self) {
+        self.run(
+            "UPDATE factory_plugin_control_outbox SET not_before = UTC_TIMESTAMP(6) \
+             - INTERVAL 1 SECOND, lease_deadline = not_before WHERE status = 'CLAIMED'",
+        )
+        .await;
+    }
 }
 
 /// The executor that has effects.

@@ -1,5 +1,7 @@
 //! `submit`, `outbox` and `compensate` as an operator runs them.
 
+use tollgate::outbox::{ExecutorChoice, Outbox};
+use tollgate::plan::Plan;
 use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::cli::{Run, binary, run};
 use tollgate_tests::worker::{Process, submit, tollgate};
@@ -134,7 +136,7 @@ async fn a_step_whose_compensation_was_begun_elsewhere_is_superseded() {
     assert_eq!(chain.rows::<String>("SHOW TABLES LIKE 'entry'").await.len(), 0);
 }
 
-/// The example for embedders does what it says: its own catalog, our outbox and worker.
+/// The examples for embedders do what they say: their own catalog, our outbox and worker.
 #[tokio::test]
 async fn an_embedder_brings_a_catalog_of_its_own() {
     let chain = Chain::start().await;
@@ -142,10 +144,33 @@ async fn an_embedder_brings_a_catalog_of_its_own() {
     let plugin = plugins();
     let file = plugin.root().join("plan.json");
     std::fs::write(&file, plugin.document_of("up", &["orders", "rows"])).unwrap();
-    let example = binary().parent().unwrap().join("examples/embed_outbox");
-    assert!(example.exists(), "run `cargo build --workspace --all-targets`");
-    let mut embedder = std::process::Command::new(example);
+    let mut embedder = example("embed_outbox");
     let done = run(embedder.arg(&file).arg(plugin.root()).envs(chain.variables()));
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     assert_eq!(chain.value::<u32>("SELECT COUNT(*) FROM entry").await, 1);
+}
+
+/// Our outbox and worker, and an executor that is not ours.
+#[tokio::test]
+async fn an_embedder_brings_an_executor_of_its_own() {
+    let chain = Chain::start().await;
+    let control = chain.control().await;
+    let plugin = plugins();
+    let plan = Plan::parse(plugin.document_of("up", &["orders", "rows"]).as_bytes()).unwrap();
+    let executors = ExecutorChoice { sql: "announce:v1".parse().unwrap() };
+    let mut connection = control.open().await.unwrap();
+    Outbox::default().submit(&mut connection, &plan, &executors).await.unwrap();
+    let done = run(example("embed_executor").arg(plugin.root()).envs(chain.variables()));
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    assert_eq!(done.stdout, "up:1 of orders@1.0.0\nup:2 of rows@1.0.0\n");
+    let query = "SELECT external_receipt FROM factory_plugin_control_outbox ORDER BY id";
+    let receipts: Vec<String> = chain.control_rows(query).await;
+    assert_eq!(receipts, ["announce:up:1", "announce:up:2"]);
+    assert_eq!(chain.rows::<String>("SHOW TABLES LIKE 'entry'").await.len(), 0);
+}
+
+fn example(name: &str) -> std::process::Command {
+    let example = binary().parent().unwrap().join("examples").join(name);
+    assert!(example.exists(), "run `cargo build --workspace --all-targets`");
+    std::process::Command::new(example)
 }

@@ -4,3 +4,5 @@ mod commands;
 mod daemon;
 mod kill;
 mod library;
+mod probes;
+mod schemas;

@@ -1,0 +1,62 @@
+//! A worker's probes, for whoever starts, watches and replaces it.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+
+use crate::worker::{NotReady, Readiness};
+
+/// `/healthz` and `/readyz` of a worker.
+///
+/// `/healthz` answers 200 while the process runs its tasks: a supervisor restarts on silence, and a
+/// server that is away is no reason for a restart. `/readyz` answers 200 when the worker is
+/// [ready](Readiness::is_ready), else 503; its body is one JSON object with the reasons, as
+/// `docs/schema/readyz.schema.json` describes. Neither opens a connection, so both answer at once
+/// whatever is away, and neither has anything secret.
+pub fn probes<F>(readiness: F) -> Router
+where
+    F: Fn() -> Readiness + Clone + Send + Sync + 'static,
+{
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready::<F>))
+        .with_state(readiness)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    ready: bool,
+    reasons: Vec<ReasonLine>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReasonLine {
+    code: &'static str,
+    message: &'static str,
+    /// Absent of a drain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    for_seconds: Option<u64>,
+}
+
+async fn ready<F>(State(readiness): State<F>) -> Response
+where
+    F: Fn() -> Readiness + Clone + Send + Sync + 'static,
+{
+    let now = readiness();
+    let status = if now.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let reasons = now.reasons().into_iter().map(line).collect();
+    (status, Json(Answer { ready: now.is_ready(), reasons })).into_response()
+}
+
+fn line(reason: NotReady) -> ReasonLine {
+    ReasonLine {
+        code: reason.code(),
+        message: reason.message(),
+        for_seconds: reason.lasting().map(|time| time.as_secs()),
+    }
+}

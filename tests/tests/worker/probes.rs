@@ -1,0 +1,90 @@
+//! A worker's probes, asked as a supervisor asks them.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::schema::Schema;
+use tollgate_tests::worker::{Process, tollgate};
+
+/// Status and body of an answer.
+fn ask(address: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// Asks until the answer has this status; its reasons' codes.
+fn ready(address: &str, expected: u16) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let (status, body) = ask(address, "/readyz");
+        let body: Value = serde_json::from_str(&body).unwrap();
+        Schema::of("readyz").assert_accepts(&body);
+        assert_eq!(body["ready"], json!(status == 200), "{status} {body}");
+        if status == expected {
+            return body["reasons"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it["code"].clone())
+                .collect();
+        }
+        assert!(begun.elapsed() < Duration::from_mins(1), "still {status} {body}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn address(worker: &Process) -> String {
+    worker.wait_until_it_says("probes are answered");
+    let log = worker.log();
+    let (_, rest) = log.split_once("address=").unwrap();
+    rest.split_whitespace().next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn readiness_follows_the_control_server_and_the_drain() {
+    let mut chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let log = plugin.root().join("log");
+    let arguments = ["--probes-listen", "127.0.0.1:0", "--grace", "0"];
+    let mut worker = Process::start(&chain, &plugin, &[], &arguments, &log);
+    let address = address(&worker);
+    assert_eq!(ready(&address, 200), Vec::<Value>::new());
+    assert_eq!(ask(&address, "/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(ask(&address, "/").0, 404);
+
+    chain.server.kill9();
+    assert_eq!(ready(&address, 503), [json!("control-unreachable")]);
+    assert_eq!(ask(&address, "/healthz").0, 200, "a restart would not help");
+    assert!(!ask(&address, "/readyz").1.contains("canary"));
+    chain.server.start_again();
+    ready(&address, 200);
+
+    worker.signal("TERM");
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    assert!(TcpStream::connect(&address).is_err(), "gone with the process");
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_said_before_anything_is_claimed() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let arguments = ["work", "--releases", ".", "--until-idle", "--probes-listen", &address];
+    let run = tollgate_tests::cli::run(&mut tollgate(&chain, &[], &arguments));
+    assert_eq!(run.code(), Some(2), "{}", run.stderr);
+    assert!(
+        run.stderr.contains(&address) && run.stderr.contains("--probes-listen"),
+        "{}",
+        run.stderr
+    );
+}
