@@ -11,6 +11,7 @@ pub mod fidelity;
 pub mod generate;
 pub mod hostile;
 pub mod installation;
+pub mod matrix;
 pub mod native;
 pub mod ranks;
 pub mod schema;
