@@ -6,6 +6,7 @@ use super::lease::Lease;
 use super::state::{Answer, Event, transition};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
+use crate::fault_points::{Point, at};
 use crate::target::TargetConnection;
 
 /// The lease was not prolonged.
@@ -100,7 +101,7 @@ impl Ledger {
     ) -> Result<(), RenewError> {
         let bound = self.options().statement_timeout;
         let statement = writes::extend(&lease.key, &lease.token, lease.duration, statements_done);
-        if sql::execute(connection, bound, &statement).await? == 1 {
+        if at(Point::Renew, sql::execute(connection, bound, &statement)).await? == 1 {
             return Ok(());
         }
         let (state, _) = own_row(self, connection, lease, "").await?;
@@ -123,7 +124,7 @@ impl Ledger {
         connection: &mut TargetConnection,
         lease: &Lease,
     ) -> Result<(), HoldError> {
-        let (state, _) = own_row(self, connection, lease, "").await?;
+        let (state, _) = at(Point::HoldCheck, own_row(self, connection, lease, "")).await?;
         match transition(state, Event::Check).answer {
             Answer::Held => Ok(()),
             Answer::LeaseOver => Err(HoldError::LeaseOver),
