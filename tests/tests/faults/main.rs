@@ -10,3 +10,4 @@ mod integrity;
 mod isolation;
 mod lease;
 mod server;
+mod stage;
