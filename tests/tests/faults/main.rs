@@ -10,4 +10,3 @@ mod integrity;
 mod isolation;
 mod lease;
 mod server;
-mod stage;
