@@ -33,7 +33,7 @@ pub struct Firing {
     pub point: &'static str,
     /// What, such as `error-after`.
     pub action: &'static str,
-    /// The how manieth time the point was reached, from 1.
+    /// How often the point had been reached by then, from 1.
     pub hit: u64,
 }
 
