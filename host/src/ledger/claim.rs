@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::counterpart::{busy_opposite, opposite};
 use super::fault::LedgerFault;
 use super::lease::Lease;
-use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX};
+use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX, Status};
 use super::request::{Busy, BusyReason, Claim, ClaimRequest};
 use super::row::{Holder, LEASE_SECONDS_MAX, LedgerRow};
 use super::shape::ShapeError;
@@ -15,6 +15,7 @@ use super::view::{TAKEN, View};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
 use crate::clock::{Clock, MonotonicClock, jittered};
+use crate::fault_points::{Point, at};
 use crate::ids::{Direction, ExternalReceipt};
 use crate::target::TargetConnection;
 
@@ -264,6 +265,9 @@ impl Claiming<'_> {
         };
         let recorded = Box::new(row.receipt.clone());
         Ok(match answer {
+            Answer::AlreadySucceeded if row.receipt.status == Status::Pruned => {
+                Claim::Pruned { recorded }
+            }
             Answer::AlreadySucceeded => {
                 let receipt = self.external_receipt();
                 if row.receipt.execution_count == 0 {
@@ -324,7 +328,8 @@ impl Claiming<'_> {
         if write == Some(Write::Adopt) && answer == Answer::Granted {
             let adopt =
                 writes::adopt(&self.request.key, &self.token, self.request.lease, &self.holder);
-            if sql::execute(connection, self.bound(), &adopt).await? == 1 {
+            let adopted = sql::execute(connection, self.bound(), &adopt);
+            if at(Point::Adopt, adopted).await? == 1 {
                 return self.granted(connection, view, sent_at).await;
             }
             return Err(Stop::Contended);
@@ -367,7 +372,8 @@ impl Claiming<'_> {
         write: Write,
     ) -> Result<bool, LedgerFault> {
         let statement = self.statement(view, write);
-        applied(sql::execute(connection, self.bound(), &statement).await)
+        let written = sql::execute(connection, self.bound(), &statement);
+        applied(at(Point::ClaimInsert, written).await)
     }
 
     /// The conditional statement of a claim's write.

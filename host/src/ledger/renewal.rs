@@ -1,4 +1,4 @@
-//! Keeping a lease, and knowing that one still has it.
+//! Keeping a lease, knowing that one still has it, and giving it back.
 
 use super::fault::LedgerFault;
 use super::inspection::own_row;
@@ -6,6 +6,7 @@ use super::lease::Lease;
 use super::state::{Answer, Event, transition};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
+use crate::fault_points::{Point, at};
 use crate::target::TargetConnection;
 
 /// The lease was not prolonged.
@@ -100,7 +101,7 @@ impl Ledger {
     ) -> Result<(), RenewError> {
         let bound = self.options().statement_timeout;
         let statement = writes::extend(&lease.key, &lease.token, lease.duration, statements_done);
-        if sql::execute(connection, bound, &statement).await? == 1 {
+        if at(Point::Renew, sql::execute(connection, bound, &statement)).await? == 1 {
             return Ok(());
         }
         let (state, _) = own_row(self, connection, lease, "").await?;
@@ -109,6 +110,28 @@ impl Ledger {
             Answer::RowLost => RenewError::RowLost,
             _ => RenewError::LeaseLost,
         })
+    }
+
+    /// Ends the lease at once, for a holder that goes on no further: the next delivery need not wait
+    /// for its deadline.
+    ///
+    /// Called when [`Ledger::inspect`] saw the holder's session gone. To everyone else it is as if the
+    /// lease's time had passed.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing to give back, or it is not known whether it was.
+    pub async fn give_back(
+        &self,
+        connection: &mut TargetConnection,
+        lease: &Lease,
+    ) -> Result<(), RenewError> {
+        let bound = self.options().statement_timeout;
+        let statement = writes::give_back(&lease.key, &lease.token);
+        match sql::execute(connection, bound, &statement).await? {
+            1 => Ok(()),
+            _ => Err(RenewError::LeaseLost),
+        }
     }
 
     /// Checks, before a statement of the payload is sent, that the lease is still this holder's and open.
@@ -123,7 +146,7 @@ impl Ledger {
         connection: &mut TargetConnection,
         lease: &Lease,
     ) -> Result<(), HoldError> {
-        let (state, _) = own_row(self, connection, lease, "").await?;
+        let (state, _) = at(Point::HoldCheck, own_row(self, connection, lease, "")).await?;
         match transition(state, Event::Check).answer {
             Answer::Held => Ok(()),
             Answer::LeaseOver => Err(HoldError::LeaseOver),

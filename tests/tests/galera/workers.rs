@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tollgate_tests::history::{History, watch};
-use tollgate_tests::worker::{Process, submit};
+use tollgate_tests::process::{Process, submit};
 use tollgate_tests::workload::{HASTY, Workload};
 
 use crate::nodes::{Nodes, until_there_is};

@@ -1,25 +1,10 @@
 //! The control catalog under another name: socket, other port, proxy.
 
-use tokio::net::{TcpListener, TcpStream};
 use tollgate::target::TargetError;
+use tollgate_tests::proxy::Proxy;
 use tollgate_tests::server::Flavour;
 
 use crate::fixture::{CATALOG, CONTROL_CATALOG, Place, url};
-
-/// Forwards a new port to the server, as an SSH tunnel or a TCP proxy does.
-async fn tunnel(to: u16) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move {
-        while let Ok((mut near, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut far = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
-                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
-            });
-        }
-    });
-    port
-}
 
 async fn grant_target_to_control(place: &Place) {
     place.server.execute(&[r"GRANT ALL ON `plugin\_preview`.* TO 'host_control'@'%'"]).await;
@@ -43,7 +28,8 @@ async fn the_same_catalog_through_a_tunnel_is_recognised_whichever_side_it_is_on
     for flavour in Flavour::available() {
         let place = Place::on(flavour).await;
         grant_target_to_control(&place).await;
-        let port = tunnel(place.server.port()).await;
+        let tunnel = Proxy::to(place.server.port()).await;
+        let port = tunnel.port();
         let through = url(&format!("jdbc:mysql://127.0.0.1:{port}/{CATALOG}"));
         let mut config = place.config();
         config.control.endpoint = through.clone();
@@ -58,7 +44,8 @@ async fn the_same_catalog_through_a_tunnel_is_recognised_whichever_side_it_is_on
 #[tokio::test]
 async fn another_catalog_of_the_control_server_is_a_target() {
     let place = Place::on(Flavour::MariaDb).await;
-    let port = tunnel(place.server.port()).await;
+    let tunnel = Proxy::to(place.server.port()).await;
+    let port = tunnel.port();
     let mut config = place.config();
     config.endpoint = url(&format!("jdbc:mysql://127.0.0.1:{port}/{CATALOG}"));
     config.control.endpoint = url(&format!(

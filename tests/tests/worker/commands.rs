@@ -4,7 +4,7 @@ use tollgate::outbox::{ExecutorChoice, Outbox};
 use tollgate::plan::Plan;
 use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::cli::{Run, binary, run};
-use tollgate_tests::worker::{Process, submit, tollgate};
+use tollgate_tests::process::{Process, submit, tollgate};
 
 const FORWARD: &str = "CREATE TABLE IF NOT EXISTS entry (id INT PRIMARY KEY)";
 const BACK: &str = "DROP TABLE IF EXISTS entry";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::history::{History, watch};
-use tollgate_tests::worker::Process;
+use tollgate_tests::process::Process;
 use tollgate_tests::workload::{HASTY, Workload};
 
 const PLAN_COUNT: usize = 30;

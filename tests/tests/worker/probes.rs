@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::process::{Process, tollgate};
 use tollgate_tests::schema::Schema;
-use tollgate_tests::worker::{Process, tollgate};
 
 /// Status and body of an answer.
 fn ask(address: &str, path: &str) -> (u16, String) {

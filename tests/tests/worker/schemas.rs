@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::cli::run;
+use tollgate_tests::process::tollgate;
 use tollgate_tests::schema::Schema;
-use tollgate_tests::worker::tollgate;
 
 /// The lines a command prints.
 fn lines(chain: &Chain, arguments: &[&str]) -> Vec<Value> {

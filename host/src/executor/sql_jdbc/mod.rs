@@ -7,6 +7,7 @@
 //! effect exactly once. A DDL statement commits by itself (MySQL manual, "Statements That Cause an
 //! Implicit Commit"), so a payload with DDL runs at least once, of repeatable statements.
 
+mod abandoned;
 mod conclusion;
 mod renewal;
 mod statements;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use tracing::Instrument as _;
 
+use self::abandoned::Held;
 use self::statements::{Ended, Run};
 use super::admission::{Admission, admit};
 use super::error::ExecutionError;
@@ -25,6 +27,7 @@ use super::outcome::{Outcome, Uncertainty};
 use super::status::Missing;
 use super::{BoxFuture, Executor, step_span};
 use crate::config::SqlTargetConfig;
+use crate::fault_points::{Point, reach};
 use crate::ids::{Catalog, Direction, EnvironmentCode, ExecutorCode, ExternalReceipt};
 use crate::ledger::{
     Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, Receipt,
@@ -47,6 +50,7 @@ pub struct SqlJdbcV1 {
     catalog: Catalog,
     receipt_lease: Duration,
     statement_budget: Duration,
+    held: Held,
 }
 
 impl SqlJdbcV1 {
@@ -65,6 +69,7 @@ impl SqlJdbcV1 {
             catalog: config.catalog.clone(),
             receipt_lease: config.receipt_lease,
             statement_budget: config.bounds.statement_budget,
+            held: Held::default(),
         }
     }
 
@@ -154,7 +159,13 @@ impl SqlJdbcV1 {
             answer => answer,
         };
         match claim {
-            Ok(Claim::Granted(lease)) => self.run(connection, &lease, &admitted).await,
+            Ok(Claim::Granted(lease)) => {
+                self.held.add(&lease);
+                let outcome = self.run(connection, &lease, &admitted).await;
+                // Not reached when this is dropped in the middle.
+                self.held.remove(&lease);
+                outcome
+            }
             Ok(claim) => {
                 connection.close().await;
                 unclaimed(claim)
@@ -317,10 +328,16 @@ impl Executor for SqlJdbcV1 {
             async move {
                 let outcome = self.carry_out(step, contributions).await;
                 outcome.record();
+                reach(Point::Ack).await;
                 outcome
             }
             .instrument(span),
         )
+    }
+
+    fn abandon<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, ()> {
+        let span = step_span(step, &self.code);
+        Box::pin(self.give_up(&step.key).instrument(span))
     }
 }
 
@@ -370,6 +387,7 @@ fn unclaimed(claim: Claim) -> Outcome {
         Claim::NeedsAttention { recorded } => {
             ExecutionError::NeedsAttention { execution_count: recorded.execution_count }
         }
+        Claim::Pruned { .. } => ExecutionError::ReceiptPruned,
         Claim::Superseded { by, .. } => ExecutionError::Superseded { by },
     };
     Outcome::not_applied(error)

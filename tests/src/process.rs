@@ -1,12 +1,16 @@
-//! `tollgate work` as a process of its own.
+//! The `tollgate` binary as a process that a test signals, stops and kills.
 
 use std::fs::File;
-use std::path::Path;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use crate::chain::{Chain, Plugin};
 use crate::cli::{Run, command, run};
+
+/// Number of SIGKILL.
+pub const SIGKILL: i32 = 9;
 
 /// The binary with the chain's configuration, and other values for some variables.
 pub fn tollgate(chain: &Chain, changes: &[(&str, &str)], arguments: &[&str]) -> Command {
@@ -27,11 +31,11 @@ pub fn submit(chain: &Chain, plugin: &Plugin, document: &str) -> Run {
     run(&mut tollgate(chain, &[], &["submit", &file, "--releases", &releases]))
 }
 
-/// A running worker. Dropping it kills it.
+/// A running command. Dropping it kills it.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    log: std::path::PathBuf,
+    log: PathBuf,
 }
 
 impl Process {
@@ -46,13 +50,18 @@ impl Process {
         let releases = plugin.root().display().to_string();
         let mut all = vec!["work", "--releases", &releases];
         all.extend(arguments);
-        let mut command = tollgate(chain, changes, &all);
-        let file = File::create(log).unwrap();
-        let child = command.stderr(file).spawn().expect("the worker starts");
+        Self::spawn(&mut tollgate(chain, changes, &all), log)
+    }
+
+    /// Starts a command that prints and logs into a file.
+    pub fn spawn(command: &mut Command, log: &Path) -> Self {
+        let file = File::create(log).expect("a log can be written");
+        let printed = file.try_clone().expect("a file can be shared");
+        let child = command.stdout(printed).stderr(file).spawn().expect("the binary starts");
         Self { child, log: log.to_owned() }
     }
 
-    /// What it has logged.
+    /// What it printed and logged so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
@@ -66,14 +75,21 @@ impl Process {
         }
     }
 
-    /// Sends it a signal, such as `TERM`.
+    /// Sends a signal, such as `TERM`, `STOP` and `CONT`.
     pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("sh").args(["-c", "kill -s $0 $1", signal, &pid]).status();
         assert!(sent.unwrap().success());
     }
 
-    /// Kills it.
+    /// Whether the process is stopped now, as SIGSTOP leaves it.
+    pub fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // After the name in parentheses: proc(5).
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    }
+
+    /// Kills it and sees it gone.
     pub fn kill9(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -90,6 +106,13 @@ impl Process {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Runs a command to its end, which must be SIGKILL.
+pub fn run_until_killed(command: &mut Command) -> Run {
+    let run = run(command);
+    assert_eq!(run.status.signal(), Some(SIGKILL), "it was not killed: {run:?}");
+    run
 }
 
 impl Drop for Process {
