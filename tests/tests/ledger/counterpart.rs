@@ -6,7 +6,7 @@ use tollgate::digest::Digest;
 use tollgate::ledger::{BusyReason, Claim, IdentityField};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{LEDGER, Place, compensation, forward, key};
+use tollgate_tests::place::{LEDGER, Place, compensation, forward, key};
 
 fn opposite(claim: &Claim) -> Option<&str> {
     match claim {

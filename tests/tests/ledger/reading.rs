@@ -6,7 +6,7 @@ use tollgate::ids::Direction;
 use tollgate::ledger::{Claim, Filter, ReleaseError, Standing};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{Place, compensation, forward, key};
+use tollgate_tests::place::{Place, compensation, forward, key};
 
 #[tokio::test]
 async fn pages_neither_repeat_nor_skip_while_receipts_are_added() {

@@ -3,7 +3,7 @@
 use tollgate::ledger::{ClaimError, Filter, TARGET_SCRIPT, bootstrap};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{LEDGER, Place, forward};
+use tollgate_tests::place::{LEDGER, Place, forward};
 
 #[tokio::test]
 async fn a_catalog_without_a_ledger_claims_nothing_and_creates_nothing() {

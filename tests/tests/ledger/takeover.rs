@@ -7,8 +7,8 @@ use mysql_async::prelude::Queryable as _;
 use tollgate::ledger::{BusyReason, Claim, ClaimError, ClaimRequest, Remains, Standing};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{CATALOG, CONTROL_USER, LEDGER, PASSWORD, Place, USER, forward};
-use crate::wire::Cut;
+use tollgate_tests::place::{CATALOG, CONTROL_USER, LEDGER, PASSWORD, Place, USER, forward};
+use tollgate_tests::wire::Cut;
 
 /// Ten billion combinations, then a row: it ends long after the test unless somebody ends it. A sum
 /// of them all, since a server that only has to count them multiplies.

@@ -8,9 +8,12 @@
 //! Implicit Commit"), so a payload with DDL runs at least once, of repeatable statements.
 
 mod conclusion;
+mod drift;
 mod renewal;
 mod statements;
 mod texts;
+
+pub use drift::Drift;
 
 use std::fmt;
 use std::sync::atomic::AtomicU32;
@@ -277,6 +280,9 @@ impl SqlJdbcV1 {
                 let error = ExecutionError::Statement { statement, source };
                 self.fail(connection, lease, error).await
             }
+            Ok(Ended::Drifted { statement, drift }) => {
+                self.fail(connection, lease, ExecutionError::Drift { statement, drift }).await
+            }
             Ok(Ended::OverBudget { statement }) => {
                 let budget = self.statement_budget;
                 let error = ExecutionError::StatementBudget { statement, budget };
@@ -299,7 +305,7 @@ impl SqlJdbcV1 {
 fn stands(receipt: &Receipt) -> bool {
     let taken_back =
         receipt.identity.direction == Direction::Forward && receipt.counterpart.is_some();
-    receipt.standing == Standing::Succeeded && !taken_back
+    receipt.standing == Standing::Succeeded && receipt.contradiction.is_none() && !taken_back
 }
 
 impl Executor for SqlJdbcV1 {

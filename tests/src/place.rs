@@ -12,27 +12,27 @@ use tollgate::ledger::{
     bootstrap,
 };
 use tollgate::target::{SessionContract, Target, TargetConnection};
-use tollgate_tests::server::{Flavour, PrivateServer};
+use crate::server::{Flavour, PrivateServer};
 
 use crate::wire::Wire;
 
-pub(crate) const CATALOG: &str = "plugin_preview";
-pub(crate) const USER: &str = "tollgate_target";
-pub(crate) const CONTROL_USER: &str = "host_control";
-pub(crate) const PASSWORD: &str = "t4rget-pass";
-pub(crate) const LEDGER: &str = "plugin_preview.factory_plugin_target_receipt";
+pub const CATALOG: &str = "plugin_preview";
+pub const USER: &str = "tollgate_target";
+pub const CONTROL_USER: &str = "host_control";
+pub const PASSWORD: &str = "t4rget-pass";
+pub const LEDGER: &str = "plugin_preview.factory_plugin_target_receipt";
 
 /// Long enough for a test, short enough to be a lease.
-pub(crate) const LEASE: Duration = Duration::from_mins(1);
+pub const LEASE: Duration = Duration::from_mins(1);
 
-pub(crate) struct Place {
-    pub(crate) server: PrivateServer,
-    pub(crate) ledger: Ledger,
+pub struct Place {
+    pub server: PrivateServer,
+    pub ledger: Ledger,
 }
 
 impl Place {
     /// A server with an empty ledger and the table `plugin_preview.witness`.
-    pub(crate) async fn on(flavour: Flavour) -> Self {
+    pub async fn on(flavour: Flavour) -> Self {
         let place = Self::without_ledger(flavour).await;
         let mut connection = place.open().await;
         bootstrap(&mut connection).await.unwrap();
@@ -43,7 +43,7 @@ impl Place {
         place
     }
 
-    pub(crate) async fn without_ledger(flavour: Flavour) -> Self {
+    pub async fn without_ledger(flavour: Flavour) -> Self {
         let server = flavour.start();
         server.create_catalog(CATALOG).await;
         server.create_catalog("host_core").await;
@@ -55,17 +55,17 @@ impl Place {
         Self { server, ledger: Ledger::default() }
     }
 
-    pub(crate) fn with(mut self, options: LedgerOptions) -> Self {
+    pub fn with(mut self, options: LedgerOptions) -> Self {
         self.ledger = Ledger::new(options);
         self
     }
 
-    pub(crate) async fn open(&self) -> TargetConnection {
+    pub async fn open(&self) -> TargetConnection {
         self.open_at(self.server.port()).await
     }
 
     /// A connection whose wire the test holds.
-    pub(crate) async fn open_wired(&self) -> (TargetConnection, Wire) {
+    pub async fn open_wired(&self) -> (TargetConnection, Wire) {
         let (port, wire) = Wire::to(self.server.port()).await;
         (self.open_at(port).await, wire)
     }
@@ -92,7 +92,7 @@ impl Place {
         Target::new(&config).open(&SessionContract::default()).await.unwrap()
     }
 
-    pub(crate) async fn claim(
+    pub async fn claim(
         &self,
         connection: &mut TargetConnection,
         request: &ClaimRequest,
@@ -100,7 +100,7 @@ impl Place {
         self.ledger.claim(connection, request).await.unwrap()
     }
 
-    pub(crate) async fn granted(
+    pub async fn granted(
         &self,
         connection: &mut TargetConnection,
         request: &ClaimRequest,
@@ -109,7 +109,7 @@ impl Place {
     }
 
     /// Claims and completes a step on a connection of its own.
-    pub(crate) async fn succeed(&self, request: &ClaimRequest) {
+    pub async fn succeed(&self, request: &ClaimRequest) {
         let mut connection = self.open().await;
         let lease = self.granted(&mut connection, request).await;
         self.ledger.complete(&mut connection, &lease).await.unwrap();
@@ -117,7 +117,7 @@ impl Place {
     }
 
     /// Claims and fails a step on a connection of its own.
-    pub(crate) async fn fail(&self, request: &ClaimRequest) {
+    pub async fn fail(&self, request: &ClaimRequest) {
         let mut connection = self.open().await;
         let lease = self.granted(&mut connection, request).await;
         self.ledger.fail(&mut connection, &lease, &failure()).await.unwrap();
@@ -125,12 +125,12 @@ impl Place {
     }
 
     /// Runs a statement as root.
-    pub(crate) async fn execute(&self, statement: &str) {
+    pub async fn execute(&self, statement: &str) {
         self.server.execute(&[statement]).await;
     }
 
     /// Sets columns of a step's row, as root.
-    pub(crate) async fn set(&self, request: &ClaimRequest, assignments: &str) {
+    pub async fn set(&self, request: &ClaimRequest, assignments: &str) {
         let key = &request.key;
         self.execute(&format!(
             "UPDATE {LEDGER} SET {assignments} WHERE step_idempotency_key = '{key}'"
@@ -139,12 +139,12 @@ impl Place {
     }
 
     /// Ends a step's lease.
-    pub(crate) async fn expire(&self, request: &ClaimRequest) {
+    pub async fn expire(&self, request: &ClaimRequest) {
         self.set(request, "lease_deadline = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND").await;
     }
 
     /// The one row of a query, as root.
-    pub(crate) async fn one<T: FromRow + Send + 'static>(&self, query: &str) -> T {
+    pub async fn one<T: FromRow + Send + 'static>(&self, query: &str) -> T {
         let mut admin = self.server.admin().await;
         let row = admin.query_first(query).await.unwrap().unwrap();
         admin.disconnect().await.unwrap();
@@ -152,14 +152,14 @@ impl Place {
     }
 
     /// A step's row as text, whatever its columns.
-    pub(crate) async fn row(&self, request: &ClaimRequest) -> String {
+    pub async fn row(&self, request: &ClaimRequest) -> String {
         let key = &request.key;
         let query = format!("SELECT * FROM {LEDGER} WHERE step_idempotency_key = '{key}'");
         let row: mysql_async::Row = self.one(&query).await;
         format!("{:?}", row.unwrap())
     }
 
-    pub(crate) async fn column(&self, request: &ClaimRequest, column: &str) -> String {
+    pub async fn column(&self, request: &ClaimRequest, column: &str) -> String {
         let key = &request.key;
         self.one(&format!(
             "SELECT CAST(IFNULL({column}, 'NULL') AS CHAR) FROM {LEDGER} \
@@ -168,30 +168,30 @@ impl Place {
         .await
     }
 
-    pub(crate) async fn witnesses(&self) -> u64 {
+    pub async fn witnesses(&self) -> u64 {
         self.one("SELECT COUNT(*) FROM plugin_preview.witness").await
     }
 
     /// Whether the server has the session.
-    pub(crate) async fn has_session(&self, id: u64) -> bool {
+    pub async fn has_session(&self, id: u64) -> bool {
         let query = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
         self.one::<u64>(&query).await == 1
     }
 }
 
-pub(crate) fn granted(claim: Claim) -> Lease {
+pub fn granted(claim: Claim) -> Lease {
     match claim {
         Claim::Granted(lease) => lease,
         other => panic!("not granted: {other:?}"),
     }
 }
 
-pub(crate) fn key(text: &str) -> StepKey {
+pub fn key(text: &str) -> StepKey {
     text.parse().unwrap()
 }
 
 /// A forward step of the plugin `shop`.
-pub(crate) fn forward(text: &str) -> ClaimRequest {
+pub fn forward(text: &str) -> ClaimRequest {
     ClaimRequest {
         key: key(text),
         identity: StepIdentity {
@@ -214,7 +214,7 @@ pub(crate) fn forward(text: &str) -> ClaimRequest {
 }
 
 /// The compensation of [`forward`].
-pub(crate) fn compensation(text: &str, of: &ClaimRequest) -> ClaimRequest {
+pub fn compensation(text: &str, of: &ClaimRequest) -> ClaimRequest {
     let mut request = forward(text);
     request.identity.direction = Direction::Compensate;
     request.identity.content_hash = Digest::of("reverse");
@@ -223,11 +223,12 @@ pub(crate) fn compensation(text: &str, of: &ClaimRequest) -> ClaimRequest {
     request
 }
 
-pub(crate) fn failure() -> Failure {
+pub fn failure() -> Failure {
     Failure {
         code: "server-1062".to_owned(),
         statement: Some(2),
         message: "Duplicate entry 'canary-7' for key 'PRIMARY'".to_owned(),
+        remark: None,
         settled: true,
     }
 }
