@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 pub mod digest;
 pub mod executor;
+pub mod fault_points;
 pub mod ids;
 pub mod jdbc;
 pub mod ledger;

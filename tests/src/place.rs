@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::server::{Flavour, PrivateServer};
 use mysql_async::prelude::{FromRow, Queryable as _};
 use tollgate::config::Config;
 use tollgate::digest::Digest;
@@ -12,21 +13,29 @@ use tollgate::ledger::{
     bootstrap,
 };
 use tollgate::target::{SessionContract, Target, TargetConnection};
-use crate::server::{Flavour, PrivateServer};
 
 use crate::wire::Wire;
 
+/// The isolated catalog.
 pub const CATALOG: &str = "plugin_preview";
+/// The confined account.
 pub const USER: &str = "tollgate_target";
+/// The account of the control catalog.
 pub const CONTROL_USER: &str = "host_control";
+/// The password of both.
 pub const PASSWORD: &str = "t4rget-pass";
+/// The ledger, qualified.
 pub const LEDGER: &str = "plugin_preview.factory_plugin_target_receipt";
 
 /// Long enough for a test, short enough to be a lease.
 pub const LEASE: Duration = Duration::from_mins(1);
 
+/// The server, and the ledger in its catalog.
+#[derive(Debug)]
 pub struct Place {
+    /// The server.
     pub server: PrivateServer,
+    /// The ledger.
     pub ledger: Ledger,
 }
 
@@ -43,6 +52,7 @@ impl Place {
         place
     }
 
+    /// A server with both catalogs and accounts, and no ledger.
     pub async fn without_ledger(flavour: Flavour) -> Self {
         let server = flavour.start();
         server.create_catalog(CATALOG).await;
@@ -55,11 +65,14 @@ impl Place {
         Self { server, ledger: Ledger::default() }
     }
 
+    /// The same with other bounds.
+    #[must_use]
     pub fn with(mut self, options: LedgerOptions) -> Self {
         self.ledger = Ledger::new(options);
         self
     }
 
+    /// A verified connection.
     pub async fn open(&self) -> TargetConnection {
         self.open_at(self.server.port()).await
     }
@@ -92,14 +105,12 @@ impl Place {
         Target::new(&config).open(&SessionContract::default()).await.unwrap()
     }
 
-    pub async fn claim(
-        &self,
-        connection: &mut TargetConnection,
-        request: &ClaimRequest,
-    ) -> Claim {
+    /// Claims a step.
+    pub async fn claim(&self, connection: &mut TargetConnection, request: &ClaimRequest) -> Claim {
         self.ledger.claim(connection, request).await.unwrap()
     }
 
+    /// Claims a step that must be granted.
     pub async fn granted(
         &self,
         connection: &mut TargetConnection,
@@ -159,6 +170,7 @@ impl Place {
         format!("{:?}", row.unwrap())
     }
 
+    /// A column of a step's row, as text.
     pub async fn column(&self, request: &ClaimRequest, column: &str) -> String {
         let key = &request.key;
         self.one(&format!(
@@ -168,6 +180,7 @@ impl Place {
         .await
     }
 
+    /// Rows of `witness`.
     pub async fn witnesses(&self) -> u64 {
         self.one("SELECT COUNT(*) FROM plugin_preview.witness").await
     }
@@ -179,6 +192,7 @@ impl Place {
     }
 }
 
+/// The lease of a claim that must be granted.
 pub fn granted(claim: Claim) -> Lease {
     match claim {
         Claim::Granted(lease) => lease,
@@ -186,6 +200,7 @@ pub fn granted(claim: Claim) -> Lease {
     }
 }
 
+/// A step's key.
 pub fn key(text: &str) -> StepKey {
     text.parse().unwrap()
 }
@@ -223,6 +238,7 @@ pub fn compensation(text: &str, of: &ClaimRequest) -> ClaimRequest {
     request
 }
 
+/// A failure that quotes what nothing may keep.
 pub fn failure() -> Failure {
     Failure {
         code: "server-1062".to_owned(),

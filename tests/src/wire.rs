@@ -17,6 +17,7 @@ pub enum Cut {
     After,
 }
 
+#[derive(Debug)]
 enum Order {
     /// Run a statement in the client's session and say whether the server took it.
     Say(String, oneshot::Sender<bool>),
@@ -24,13 +25,14 @@ enum Order {
     Leave(String, oneshot::Sender<()>),
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Plan {
     cut: Mutex<Option<(String, Cut)>>,
     asked: AtomicU32,
 }
 
 /// One connection's wire.
+#[derive(Debug)]
 pub struct Wire {
     plan: Arc<Plan>,
     orders: mpsc::Sender<Order>,

@@ -108,6 +108,7 @@ struct Global {
 
 /// Parses the arguments, runs the command, reports.
 pub(crate) fn main() -> ExitCode {
+    tollgate::fault_points::arm();
     let CommandLine { global, command } = CommandLine::parse();
     log_to_stderr(&command);
     match command.run(&global) {

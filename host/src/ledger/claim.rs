@@ -15,6 +15,7 @@ use super::view::{TAKEN, View};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
 use crate::clock::{Clock, MonotonicClock};
+use crate::fault_points::{Point, at};
 use crate::ids::{Direction, ExternalReceipt};
 use crate::target::TargetConnection;
 
@@ -321,7 +322,8 @@ impl Claiming<'_> {
         if write == Some(Write::Adopt) && answer == Answer::Granted {
             let adopt =
                 writes::adopt(&self.request.key, &self.token, self.request.lease, &self.holder);
-            if sql::execute(connection, self.bound(), &adopt).await? == 1 {
+            let adopted = sql::execute(connection, self.bound(), &adopt);
+            if at(Point::Adopt, adopted).await? == 1 {
                 return self.granted(connection, view, sent_at).await;
             }
             return Err(Stop::Contended);
@@ -364,7 +366,8 @@ impl Claiming<'_> {
         write: Write,
     ) -> Result<bool, LedgerFault> {
         let statement = self.statement(view, write);
-        applied(sql::execute(connection, self.bound(), &statement).await)
+        let written = sql::execute(connection, self.bound(), &statement);
+        applied(at(Point::ClaimInsert, written).await)
     }
 
     /// The conditional statement of a claim's write.

@@ -7,6 +7,7 @@ use super::redact::ERROR_TEXT_STORED_MAX;
 use super::state::{Answer, Event, transition};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
+use crate::fault_points::{Point, at};
 use crate::ids::ExternalReceipt;
 use crate::target::TargetConnection;
 
@@ -163,7 +164,7 @@ impl Ledger {
     ) -> Result<ExternalReceipt, CompleteError> {
         let bound = self.options().statement_timeout;
         let statement = writes::complete(&lease.key, &lease.token, &lease.receipt);
-        match sql::execute(connection, bound, &statement).await {
+        match at(Point::Complete, sql::execute(connection, bound, &statement)).await {
             Ok(1) => self.commit(connection, lease).await,
             Ok(_) => self.explain_loss(connection, lease).await,
             Err(fault) if fault.effect_is_unknown() => Err(CompleteError::Unknown(fault)),
@@ -185,7 +186,7 @@ impl Ledger {
         lease: &Lease,
     ) -> Result<ExternalReceipt, CompleteError> {
         let bound = self.options().statement_timeout;
-        match sql::execute(connection, bound, "COMMIT").await {
+        match at(Point::Commit, sql::execute(connection, bound, "COMMIT")).await {
             Ok(_) => Ok(lease.receipt.clone()),
             // A cluster's certification failed: the transaction was rolled back.
             Err(fault @ LedgerFault::Refused { code: 1213, .. }) => {
@@ -230,7 +231,8 @@ impl Ledger {
         sql::execute(connection, bound, "ROLLBACK").await?;
         let Failure { code, settled, .. } = failure;
         let statement = writes::fail(&lease.key, &lease.token, code, &failure.text(), *settled);
-        let changed = match sql::execute(connection, bound, &statement).await {
+        let recorded = sql::execute(connection, bound, &statement);
+        let changed = match at(Point::FailRecord, recorded).await {
             Err(fault) if fault.is_table_lost() => return Err(FailError::RowLost),
             answer => answer?,
         };

@@ -14,6 +14,7 @@ use super::state::{
 };
 use super::view::{View, own_state};
 use super::{sql, writes};
+use crate::fault_points::{Point, at};
 use crate::ids::{Direction, StepKey};
 use crate::target::TargetConnection;
 
@@ -140,7 +141,7 @@ impl Claiming<'_> {
                 return written;
             }
         }
-        sql::execute(connection, bound, "COMMIT").await?;
+        at(Point::ClaimCommit, sql::execute(connection, bound, "COMMIT")).await?;
         Ok(true)
     }
 }

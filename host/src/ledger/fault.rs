@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::redact::without_literals;
 use crate::blame::Blame;
+use crate::fault_points::Lost;
 use crate::session::UnreadableColumn;
 use crate::target::ServerFailure;
 
@@ -50,6 +51,12 @@ impl From<ServerFailure> for LedgerFault {
             // Whatever else it was, no answer came.
             _ => Self::AnswerLost,
         }
+    }
+}
+
+impl From<Lost> for LedgerFault {
+    fn from(_: Lost) -> Self {
+        Self::AnswerLost
     }
 }
 

@@ -9,6 +9,7 @@ use super::state::{Answer, Event, Previous, State, transition};
 use super::takeover::{self, Remains};
 use super::view::own_state;
 use crate::blame::Blame;
+use crate::fault_points::{Point, at};
 use crate::ids::ExternalReceipt;
 use crate::target::TargetConnection;
 
@@ -81,7 +82,8 @@ impl Ledger {
                 return Ok(Inspection::Unsettled(remains));
             }
         }
-        let (state, row) = own_row(self, connection, lease, " FOR UPDATE").await?;
+        let read = own_row(self, connection, lease, " FOR UPDATE");
+        let (state, row) = at(Point::Inspect, read).await?;
         let receipt = || {
             let recorded = row.as_ref().and_then(|row| row.receipt.external_receipt.clone());
             recorded.unwrap_or_else(|| lease.receipt.clone())

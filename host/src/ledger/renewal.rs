@@ -6,6 +6,7 @@ use super::lease::Lease;
 use super::state::{Answer, Event, transition};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
+use crate::fault_points::{Point, at};
 use crate::target::TargetConnection;
 
 /// The lease was not prolonged.
@@ -100,7 +101,7 @@ impl Ledger {
     ) -> Result<(), RenewError> {
         let bound = self.options().statement_timeout;
         let statement = writes::extend(&lease.key, &lease.token, lease.duration, statements_done);
-        match sql::execute(connection, bound, &statement).await {
+        match at(Point::Renew, sql::execute(connection, bound, &statement)).await {
             Ok(1) => return Ok(()),
             Err(fault) if fault.is_table_lost() => return Err(RenewError::RowLost),
             answer => answer?,
@@ -125,7 +126,7 @@ impl Ledger {
         connection: &mut TargetConnection,
         lease: &Lease,
     ) -> Result<(), HoldError> {
-        let (state, _) = own_row(self, connection, lease, "").await?;
+        let (state, _) = at(Point::HoldCheck, own_row(self, connection, lease, "")).await?;
         match transition(state, Event::Check).answer {
             Answer::Held => Ok(()),
             Answer::LeaseOver => Err(HoldError::LeaseOver),

@@ -12,6 +12,7 @@ use super::fault::LedgerFault;
 use super::row::Holder;
 use super::sql::{self, literal};
 use crate::clock::{Clock, MonotonicClock};
+use crate::fault_points::{Point, at};
 use crate::target::{KillOutcome, ServerFailure, TargetConnection};
 
 /// First pause between two looks at a killed session; doubled up to [`PAUSE_MAX`].
@@ -139,7 +140,8 @@ pub(super) async fn clear(
             }
         }
     }
-    let told = bounded(statement_timeout, connection.kill_session(session)).await?;
+    let kill = bounded(statement_timeout, connection.kill_session(session));
+    let told = at(Point::TakeoverKill, kill).await?;
     if told == KillOutcome::Denied {
         return Ok(Some(Remains::KillRefused { session }));
     }

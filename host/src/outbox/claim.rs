@@ -12,6 +12,7 @@ use super::recorded::RecordedStep;
 use super::sql::{self, DUE_INDEX, TABLE, microseconds};
 use super::status::Status;
 use crate::control::ControlConnection;
+use crate::fault_points::{Point, at};
 use crate::ids::ExecutorCode;
 use crate::plan::{PlanCode, Step};
 use crate::session::{Columns, Flavour, ServerIdentity, ServerVersion};
@@ -101,7 +102,7 @@ impl Outbox {
     ) -> Result<Option<Claim>, OutboxFault> {
         let mut runs = Runs::default();
         loop {
-            match self.claim_once(connection).await {
+            match at(Point::OutboxClaim, self.claim_once(connection)).await {
                 Ok(Taken::Nothing) => return Ok(None),
                 Ok(Taken::Claim(claim)) => return Ok(Some(*claim)),
                 Ok(Taken::SetAside) => {}
@@ -246,7 +247,8 @@ impl Outbox {
         values.extend(own());
         let mut runs = Runs::default();
         loop {
-            match sql::change(connection, &statement, values.clone()).await {
+            let renewed = sql::change(connection, &statement, values.clone());
+            match at(Point::OutboxRenew, renewed).await {
                 Ok(0) => break,
                 Ok(_) => return Ok(true),
                 Err(fault) if runs.again(&fault).await => {}

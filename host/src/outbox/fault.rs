@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::blame::Blame;
 use crate::clock::jittered;
+use crate::fault_points::Lost;
 use crate::session::{ServerFailure, UnreadableColumn};
 
 /// How often a small transaction that met another's is run.
@@ -30,6 +31,12 @@ pub enum OutboxFault {
         /// The column.
         column: &'static str,
     },
+}
+
+impl From<Lost> for OutboxFault {
+    fn from(_: Lost) -> Self {
+        Self::Server(ServerFailure::ConnectionLost)
+    }
 }
 
 impl From<UnreadableColumn> for OutboxFault {

@@ -9,6 +9,7 @@ use super::report::{Report, Settlement, settle};
 use super::sql::{self, TABLE, microseconds};
 use super::status::{Event, Status};
 use crate::control::ControlConnection;
+use crate::fault_points::{Point, at};
 use crate::ids::ExternalReceipt;
 
 /// What was written.
@@ -47,9 +48,8 @@ impl Outbox {
         };
         let mut runs = Runs::default();
         loop {
-            sql::begin(connection).await?;
-            let written = write(connection, claim, &settlement, status).await;
-            match sql::end(connection, written).await {
+            let written = write_once(connection, claim, &settlement, status);
+            match at(Point::OutboxRecord, written).await {
                 Ok(Some(promoted)) => return Ok(Ok(Recorded { status, promoted })),
                 Ok(None) => return was_recorded(connection, claim).await,
                 Err(fault) if runs.again(&fault).await => {}
@@ -57,6 +57,18 @@ impl Outbox {
             }
         }
     }
+}
+
+/// The whole small transaction.
+async fn write_once(
+    connection: &mut ControlConnection,
+    claim: &Claim,
+    settlement: &Settlement,
+    status: Status,
+) -> Result<Option<bool>, OutboxFault> {
+    sql::begin(connection).await?;
+    let written = write(connection, claim, settlement, status).await;
+    sql::end(connection, written).await
 }
 
 /// Writes the row and promotes the next one; none when the claim is not held.

@@ -28,6 +28,7 @@ use super::outcome::{Outcome, Uncertainty};
 use super::status::Missing;
 use super::{BoxFuture, Executor, step_span};
 use crate::config::SqlTargetConfig;
+use crate::fault_points::{Point, reach};
 use crate::ids::{Catalog, Direction, EnvironmentCode, ExecutorCode, ExternalReceipt};
 use crate::ledger::{
     Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, Receipt,
@@ -323,6 +324,7 @@ impl Executor for SqlJdbcV1 {
             async move {
                 let outcome = self.carry_out(step, contributions).await;
                 outcome.record();
+                reach(Point::Ack).await;
                 outcome
             }
             .instrument(span),

@@ -9,6 +9,7 @@ use mysql_async::prelude::Queryable as _;
 use super::super::classify::{Refusal, ServerError};
 use super::drift::{self, Drift};
 use super::texts;
+use crate::fault_points::{Lost, Point, at};
 use crate::ledger::{HoldError, Lease, Ledger};
 use crate::policy::{Operation, Statement};
 use crate::target::TargetConnection;
@@ -64,7 +65,8 @@ impl Run<'_> {
                 return Ended::Unanswered { statement: index };
             };
             let begun = std::time::Instant::now();
-            match within(self.statement_budget, send(connection.conn(), &text)).await {
+            let sent = at(Point::Statement, send(connection.conn(), &text));
+            match within(self.statement_budget, sent).await {
                 Answered::Yes(effect) => {
                     effect.record(statement, begun.elapsed());
                     if let Some(ended) = self.met_another(connection, statement, &effect).await {
@@ -143,6 +145,12 @@ async fn within<T>(
         }
         Ok(Err(_)) => Answered::Lost,
         Err(_) => Answered::Late,
+    }
+}
+
+impl From<Lost> for mysql_async::Error {
+    fn from(_: Lost) -> Self {
+        Self::Io(mysql_async::IoError::Io(std::io::ErrorKind::ConnectionReset.into()))
     }
 }
 

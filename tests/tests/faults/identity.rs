@@ -1,0 +1,1 @@
+//! 20 to 28: identity, direction and plan versions.

@@ -1,0 +1,1 @@
+//! 68 to 73: the ledger's integrity.

@@ -1,0 +1,1 @@
+//! 74 to 81: isolation, policy, secrets and what people see.

@@ -1,0 +1,1 @@
+//! 29 to 39: leases, races and clocks.

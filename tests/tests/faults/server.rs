@@ -1,0 +1,1 @@
+//! 40 to 67: sessions and servers.
