@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::server::{Flavour, PrivateServer};
+use crate::server::{Flavour, PrivateServer, ServerBuilder};
 use mysql_async::prelude::{FromRow, Queryable as _};
 use tollgate::config::Config;
 use tollgate::digest::Digest;
@@ -12,7 +12,7 @@ use tollgate::ledger::{
     Claim, ClaimRequest, Counterpart, Failure, Lease, Ledger, LedgerOptions, StepIdentity,
     bootstrap,
 };
-use tollgate::target::{SessionContract, Target, TargetConnection};
+use tollgate::target::{SessionContract, Target, TargetConnection, TargetError};
 
 use crate::wire::Wire;
 
@@ -42,7 +42,12 @@ pub struct Place {
 impl Place {
     /// A server with an empty ledger and the table `plugin_preview.witness`.
     pub async fn on(flavour: Flavour) -> Self {
-        let place = Self::without_ledger(flavour).await;
+        Self::of(flavour.builder()).await
+    }
+
+    /// The same on a server with other options.
+    pub async fn of(builder: ServerBuilder) -> Self {
+        let place = Self::bare(builder).await;
         let mut connection = place.open().await;
         bootstrap(&mut connection).await.unwrap();
         connection.close().await;
@@ -54,7 +59,11 @@ impl Place {
 
     /// A server with both catalogs and accounts, and no ledger.
     pub async fn without_ledger(flavour: Flavour) -> Self {
-        let server = flavour.start();
+        Self::bare(flavour.builder()).await
+    }
+
+    async fn bare(builder: ServerBuilder) -> Self {
+        let server = builder.start();
         server.create_catalog(CATALOG).await;
         server.create_catalog("host_core").await;
         let confined =
@@ -83,7 +92,13 @@ impl Place {
         (self.open_at(port).await, wire)
     }
 
-    async fn open_at(&self, port: u16) -> TargetConnection {
+    /// A connection by another port that leads to the server.
+    pub async fn open_at(&self, port: u16) -> TargetConnection {
+        self.try_open_at(port).await.unwrap()
+    }
+
+    /// The same where it may be refused.
+    pub async fn try_open_at(&self, port: u16) -> Result<TargetConnection, TargetError> {
         let target = format!("jdbc:mysql://127.0.0.1:{port}/{CATALOG}?sslMode=DISABLED");
         let control = self.server.jdbc_url("host_core");
         let variables: BTreeMap<String, String> = [
@@ -102,7 +117,7 @@ impl Place {
         .map(|(name, value)| (format!("FACTORY_PLUGIN_{name}"), value.to_owned()))
         .collect();
         let config = Config::from_source(variables).unwrap().sql_target.unwrap();
-        Target::new(&config).open(&SessionContract::default()).await.unwrap()
+        Target::new(&config).open(&SessionContract::default()).await
     }
 
     /// Claims a step.

@@ -56,23 +56,6 @@ async fn a_stale_holder_cannot_complete_and_its_dml_is_rolled_back() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_gone_is_said_to_be_gone() {
-    for flavour in Flavour::available() {
-        for loss in ["DELETE FROM", "TRUNCATE", "DROP TABLE"] {
-            let place = Place::on(flavour).await;
-            let (mut connection, wire) = place.open_wired().await;
-            let lease = place.granted(&mut connection, &forward("step-1")).await;
-            place.execute(&format!("{loss} {LEDGER}")).await;
-            wire.say("SET autocommit = 0").await;
-            wire.say("INSERT INTO witness VALUES (1)").await;
-            let error = place.ledger.complete(&mut connection, &lease).await.unwrap_err();
-            assert_eq!(error, CompleteError::RowLost, "{flavour} {loss}");
-            assert_eq!(place.witnesses().await, 0, "{flavour} {loss}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_failure_is_recorded_without_what_the_server_quoted() {
     for flavour in Flavour::available() {
         let place = Place::on(flavour).await;
