@@ -11,6 +11,7 @@ use tollgate::executor::{
     SqlTargetState,
 };
 use tollgate::ids::Direction;
+use tollgate::jdbc::JdbcUrl;
 use tollgate::ledger::Filter;
 use tollgate::policy::{Policy, PolicyRuntime, PolicyStore, RuntimeOptions};
 use tollgate_tests::chain::{
@@ -30,17 +31,22 @@ async fn fault_74_the_control_catalog_is_recognised_under_every_name(flavour: Fl
     let step = plugin.step("up", Direction::Forward);
     chain.server.execute(&[r"GRANT ALL ON `plugin\_preview`.* TO 'tollgate_control'@'%'"]).await;
     let relay = Relay::to(chain.server.port(), Changes::default()).await;
-    let tunnel = format!("jdbc:mysql://127.0.0.1:{}/{TARGET}", relay.port);
-    let socket = format!("jdbc:mysql:///{TARGET}?localSocket={}", chain.server.socket().display());
-    let direct = chain.server.jdbc_url(TARGET);
-    for changes in [
-        vec![("CONTROL_JDBC_URL", socket.as_str())],
-        vec![("CONTROL_JDBC_URL", tunnel.as_str())],
-        vec![("CONTROL_JDBC_URL", direct.as_str()), ("SQL_TARGET_JDBC_URL", tunnel.as_str())],
-    ] {
-        let executor = chain.executor_with(&changes);
+    let url = |text: String| JdbcUrl::parse(&text).unwrap();
+    let tunnel = url(format!("jdbc:mysql://127.0.0.1:{}/{TARGET}", relay.port));
+    let socket = chain.server.socket();
+    let socket = url(format!("jdbc:mysql:///{TARGET}?localSocket={}", socket.display()));
+    let direct = url(chain.server.jdbc_url(TARGET));
+    // A configuration in which both are called alike is refused by itself; here the names of the
+    // catalogs are only learnt from the servers.
+    for (target, control) in
+        [(direct.clone(), socket), (direct.clone(), tunnel.clone()), (tunnel, direct)]
+    {
+        let mut config = chain.config(&[]).sql_target.unwrap();
+        config.endpoint = target;
+        config.control.endpoint = control;
+        let executor = SqlJdbcV1::new(&config, policy());
         let (error, retryable) = refused(executor.execute(&step, &plugin.catalog()).await);
-        assert_eq!((error.code(), retryable), ("control-catalog-reached", false), "{changes:?}");
+        assert_eq!((error.code(), retryable), ("control-catalog-reached", false));
         chain.server.assert_session_count(TARGET_USER, 0).await;
         chain.server.assert_session_count("tollgate_control", 0).await;
     }

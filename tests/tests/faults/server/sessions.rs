@@ -192,7 +192,8 @@ async fn fault_43_a_server_killed_during_ddl_leaves_what_can_be_run_again(flavou
         }
         chain.server.start_again();
         let made = tables(&chain).await.len();
-        assert!(made > enough && made <= usize::try_from(MANY).unwrap(), "{made} of {MANY}");
+        // The last one may have been half made: it is whole or absent.
+        assert!(made >= enough && made <= usize::try_from(MANY).unwrap(), "{made} of {MANY}");
         chain.expire_leases().await;
     }
     assert_eq!(applied(&chain.deliver(&plugin, &step).await), "sql:preview:up:1");
