@@ -48,6 +48,13 @@ pub trait Executor: Send + Sync {
         step: &'a Step,
         contributions: &'a dyn ContributionCatalog,
     ) -> BoxFuture<'a, Outcome>;
+
+    /// Ends what the step left on its way, after the future of [`Executor::execute`] was dropped in
+    /// the middle, so that its next delivery need not wait. The caller bounds it and may drop it, too;
+    /// an executor that leaves nothing behind, as by default, has nothing to do.
+    fn abandon<'a>(&'a self, _step: &'a Step) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The span of one execution. Its field names are stable: logs are searched by them.

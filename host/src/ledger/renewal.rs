@@ -1,4 +1,4 @@
-//! Keeping a lease, and knowing that one still has it.
+//! Keeping a lease, knowing that one still has it, and giving it back.
 
 use super::fault::LedgerFault;
 use super::inspection::own_row;
@@ -112,6 +112,28 @@ impl Ledger {
             Answer::RowLost => RenewError::RowLost,
             _ => RenewError::LeaseLost,
         })
+    }
+
+    /// Ends the lease at once, for a holder that goes on no further: the next delivery need not wait
+    /// for its deadline.
+    ///
+    /// Called when [`Ledger::inspect`] saw the holder's session gone. To everyone else it is as if the
+    /// lease's time had passed.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing to give back, or it is not known whether it was.
+    pub async fn give_back(
+        &self,
+        connection: &mut TargetConnection,
+        lease: &Lease,
+    ) -> Result<(), RenewError> {
+        let bound = self.options().statement_timeout;
+        let statement = writes::give_back(&lease.key, &lease.token);
+        match sql::execute(connection, bound, &statement).await? {
+            1 => Ok(()),
+            _ => Err(RenewError::LeaseLost),
+        }
     }
 
     /// Checks, before a statement of the payload is sent, that the lease is still this holder's and open.

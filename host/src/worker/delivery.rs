@@ -18,6 +18,10 @@ use crate::outbox::{Claim, Reason, Report};
 /// How long a step waits that nothing can carry out now: a target's restart takes about as long.
 const UNAVAILABLE_WAIT: Duration = Duration::from_secs(15);
 
+/// How long ending what a dropped step left may take: to connect and to kill one session. Service
+/// managers have been waiting for the grace period by then.
+const ABANDON_BOUND: Duration = Duration::from_secs(5);
+
 /// What came of a claim.
 #[derive(Debug)]
 pub(super) enum Delivered {
@@ -45,7 +49,14 @@ pub(super) async fn deliver(shared: &Shared, link: &mut Link, claim: &Claim) -> 
         }
     };
     let executing = executor.execute(claim.step(), &*shared.contributions);
-    attend(shared, link, claim, executing).await
+    let delivered = attend(shared, link, claim, executing).await;
+    if matches!(delivered, Delivered::Dropped | Delivered::ClaimLost) {
+        let abandoned = tokio::time::timeout(ABANDON_BOUND, executor.abandon(claim.step())).await;
+        if abandoned.is_err() {
+            tracing::warn!("what the dropped step left is ended by whoever takes it over");
+        }
+    }
+    delivered
 }
 
 /// Drives the execution, renewing the claim each third of its lease.

@@ -13,7 +13,7 @@ use tollgate_tests::over_servers;
 use tollgate_tests::place::{LEDGER as QUALIFIED, Place, compensation, forward, key};
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{
+use crate::scene::{
     LEDGER, ROWS, applied, changes, delivery, has_session, hold_metadata, hold_row_2, ids, refused,
     row, session_running, stage, tables, tollgate_with,
 };

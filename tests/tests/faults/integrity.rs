@@ -12,7 +12,7 @@ use tollgate_tests::over_servers;
 use tollgate_tests::place::{CATALOG, LEDGER, PASSWORD, Place, USER, forward};
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{
+use crate::scene::{
     self, ROWS, applied, changes, delivery, hold_row_2, ids, refused, row, session_running, stage,
     status_keys, tollgate, until,
 };
@@ -76,7 +76,7 @@ async fn fault_69_a_lost_ledger_stops_redelivery_until_a_person_acts(flavour: Fl
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut worker = command.spawn().unwrap();
         session_running(&chain, "DELETE").await;
-        chain.admin_run(&format!("{loss} {}", stage::LEDGER)).await;
+        chain.admin_run(&format!("{loss} {}", scene::LEDGER)).await;
         holder.query_drop("ROLLBACK").await.unwrap();
         let standing = async || {
             let query = "SELECT status, last_error_code FROM factory_plugin_control_outbox";
@@ -96,7 +96,7 @@ async fn fault_69_a_lost_ledger_stops_redelivery_until_a_person_acts(flavour: Fl
             assert_eq!(status_keys(&chain), ["ledger-missing"]);
             assert_eq!(tollgate(&chain, &["init", "target"]).code(), Some(0));
         } else {
-            let receipts = format!("SELECT id FROM {}", stage::LEDGER);
+            let receipts = format!("SELECT id FROM {}", scene::LEDGER);
             assert!(chain.rows::<u64>(&receipts).await.is_empty(), "{loss}");
             let writes = |counted: &[(String, String)]| {
                 counted.iter().filter(|(name, _)| name == "Com_delete").cloned().collect::<Vec<_>>()
@@ -120,7 +120,7 @@ async fn fault_69_a_delivery_without_a_worker_is_told_too(flavour: Flavour) {
         let mut holder = hold_row_2(&chain).await;
         let first = delivery(chain.executor(), &plugin, &step);
         session_running(&chain, "DELETE").await;
-        chain.admin_run(&format!("{loss} {}", stage::LEDGER)).await;
+        chain.admin_run(&format!("{loss} {}", scene::LEDGER)).await;
         holder.query_drop("ROLLBACK").await.unwrap();
         match first.await.unwrap() {
             Outcome::Indeterminate { reason: Uncertainty::ReceiptLost, .. } => {}
@@ -241,19 +241,19 @@ async fn fault_71_a_row_edited_by_hand_is_refused_and_flagged(flavour: Flavour) 
         ("statements_done = 9", "statements_done"),
         ("server_id = NULL", "session_id"),
     ] {
-        chain.admin_run(&format!("UPDATE {} SET {edit}", stage::LEDGER)).await;
+        chain.admin_run(&format!("UPDATE {} SET {edit}", scene::LEDGER)).await;
         assert_contradictory(&chain, &plugin, edit, column).await;
-        chain.admin_run(&format!("DELETE FROM {}", stage::LEDGER)).await;
-        let restore = format!("INSERT INTO {} SELECT * FROM as_it_was", stage::LEDGER);
+        chain.admin_run(&format!("DELETE FROM {}", scene::LEDGER)).await;
+        let restore = format!("INSERT INTO {} SELECT * FROM as_it_was", scene::LEDGER);
         chain.admin_run(&restore).await;
     }
     // What no writer ever wrote is not read at all.
     for edit in ["status = 'DONE'", "direction = 'SIDEWAYS'", "content_hash = 'sha256:12'"] {
-        chain.admin_run(&format!("UPDATE {} SET {edit}", stage::LEDGER)).await;
+        chain.admin_run(&format!("UPDATE {} SET {edit}", scene::LEDGER)).await;
         let (error, retryable) = refused(chain.deliver(&plugin, &step).await);
         assert_eq!((error.code(), retryable), ("ledger-unreadable", false), "{edit}");
-        chain.admin_run(&format!("DELETE FROM {}", stage::LEDGER)).await;
-        let restore = format!("INSERT INTO {} SELECT * FROM as_it_was", stage::LEDGER);
+        chain.admin_run(&format!("DELETE FROM {}", scene::LEDGER)).await;
+        let restore = format!("INSERT INTO {} SELECT * FROM as_it_was", scene::LEDGER);
         chain.admin_run(&restore).await;
     }
     assert_eq!(applied(&chain.deliver(&plugin, &step).await), "sql:preview:up:1");

@@ -23,7 +23,7 @@ use tollgate_tests::place::{Place, forward};
 use tollgate_tests::server::Flavour;
 
 use crate::relay::{Changes, Relay};
-use crate::stage::{LEDGER, ROWS, applied, changes, counter, ids, refused, stage, stage_on};
+use crate::scene::{LEDGER, ROWS, applied, changes, counter, ids, refused, stage, stage_on};
 
 async fn fault_74_the_control_catalog_is_recognised_under_every_name(flavour: Flavour) {
     let chain = stage(flavour).await;
@@ -172,10 +172,10 @@ async fn fault_76_the_protocol_in_use_refuses_two_statements_in_one_text(flavour
         Err(mysql_async::Error::Server(error)) => assert_eq!(error.code, 1064),
         other => panic!("expected a refusal, got {other:?}"),
     }
-    assert_eq!(crate::stage::tables(&chain).await, ["entry"]);
+    assert_eq!(crate::scene::tables(&chain).await, ["entry"]);
     // The same text in the other protocol: both would have run.
     admin.query_drop(two).await.unwrap();
-    assert_eq!(crate::stage::tables(&chain).await, ["entry", "one", "two"]);
+    assert_eq!(crate::scene::tables(&chain).await, ["entry", "one", "two"]);
 }
 over_servers!(fault_76_the_protocol_in_use_refuses_two_statements_in_one_text);
 
@@ -416,7 +416,7 @@ async fn fault_81_the_text_of_an_error_steers_no_terminal(flavour: Flavour) {
     let hostile = "CONCAT(CHAR(27), '[31m<script>', CHAR(13), 'up:1 succeeded')";
     chain.admin_run(&format!("UPDATE {LEDGER} SET last_error = {hostile}")).await;
     for arguments in [&["receipts"][..], &["receipts", "--key", "up:1"]] {
-        let run = crate::stage::tollgate(&chain, arguments);
+        let run = crate::scene::tollgate(&chain, arguments);
         assert!(run.stdout.contains("<script>"), "{}", run.stdout);
         assert!(!run.stdout.contains(['\u{1b}', '\r']), "{:?}", run.stdout);
     }

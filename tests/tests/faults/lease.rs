@@ -12,7 +12,7 @@ use tollgate_tests::over_servers;
 use tollgate_tests::place::{CATALOG, LEDGER as QUALIFIED, PASSWORD, Place, USER, forward};
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{
+use crate::scene::{
     LEDGER, Pause, ROWS, applied, delivery, has_session, hold_row_2, ids, refused, session_running,
     stage, tollgate, tollgate_with, until,
 };

@@ -10,5 +10,6 @@ mod integrity;
 mod isolation;
 mod lease;
 mod relay;
+mod scene;
 mod server;
 mod stage;

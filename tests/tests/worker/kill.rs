@@ -7,9 +7,9 @@ use tollgate::ids::ExecutorCode;
 use tollgate::outbox::{ExecutorChoice, Outbox};
 use tollgate::plan::Plan;
 use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::process::Process;
 
 use crate::history::{History, watch};
-use crate::process::Process;
 
 const PLAN_COUNT: usize = 30;
 const STEPS_PER_PLAN: usize = 4;

@@ -5,4 +5,3 @@ mod daemon;
 mod history;
 mod kill;
 mod library;
-mod process;

@@ -164,7 +164,7 @@ impl SqlJdbcV1 {
         }
     }
 
-    async fn inspected(&self, lease: &Lease) -> Option<(TargetConnection, Inspection)> {
+    pub(super) async fn inspected(&self, lease: &Lease) -> Option<(TargetConnection, Inspection)> {
         let mut connection = match self.target.open(&SessionContract::default()).await {
             Ok(connection) => connection,
             Err(error) => {

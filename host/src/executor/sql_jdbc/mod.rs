@@ -7,6 +7,7 @@
 //! effect exactly once. A DDL statement commits by itself (MySQL manual, "Statements That Cause an
 //! Implicit Commit"), so a payload with DDL runs at least once, of repeatable statements.
 
+mod abandoned;
 mod conclusion;
 mod drift;
 mod renewal;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use tracing::Instrument as _;
 
+use self::abandoned::Held;
 use self::statements::{Ended, Run};
 use super::admission::{Admission, admit};
 use super::error::ExecutionError;
@@ -51,6 +53,7 @@ pub struct SqlJdbcV1 {
     catalog: Catalog,
     receipt_lease: Duration,
     statement_budget: Duration,
+    held: Held,
 }
 
 impl SqlJdbcV1 {
@@ -69,6 +72,7 @@ impl SqlJdbcV1 {
             catalog: config.catalog.clone(),
             receipt_lease: config.receipt_lease,
             statement_budget: config.bounds.statement_budget,
+            held: Held::default(),
         }
     }
 
@@ -158,7 +162,13 @@ impl SqlJdbcV1 {
             answer => answer,
         };
         match claim {
-            Ok(Claim::Granted(lease)) => self.run(connection, &lease, &admitted).await,
+            Ok(Claim::Granted(lease)) => {
+                self.held.add(&lease);
+                let outcome = self.run(connection, &lease, &admitted).await;
+                // Not reached when this is dropped in the middle.
+                self.held.remove(&lease);
+                outcome
+            }
             Ok(claim) => {
                 connection.close().await;
                 unclaimed(claim)
@@ -329,6 +339,11 @@ impl Executor for SqlJdbcV1 {
             }
             .instrument(span),
         )
+    }
+
+    fn abandon<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, ()> {
+        let span = step_span(step, &self.code);
+        Box::pin(self.give_up(&step.key).instrument(span))
     }
 }
 

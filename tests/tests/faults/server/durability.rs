@@ -5,7 +5,7 @@ use tollgate_tests::chain::Plugin;
 use tollgate_tests::over_servers;
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{LEDGER, applied, ids, stage, stage_on, status_keys, tables, tollgate};
+use crate::scene::{LEDGER, applied, ids, stage, stage_on, status_keys, tables, tollgate};
 
 async fn fault_44_weak_durability_is_said_in_status_and_doctor(flavour: Flavour) {
     // The kit's servers write to the disk once a second.

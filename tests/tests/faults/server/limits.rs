@@ -9,7 +9,7 @@ use tollgate_tests::chain::{
 use tollgate_tests::over_servers;
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{
+use crate::scene::{
     LEDGER, Pause, ROWS, applied, counter, faulty_delivery, ids, refused, stage, stage_on,
     status_keys, tollgate_with,
 };

@@ -7,7 +7,7 @@ use tollgate_tests::chain::{Plugin, TARGET_USER};
 use tollgate_tests::over_servers;
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{
+use crate::scene::{
     LEDGER, ROWS, applied, delivery, hold_metadata, hold_row_2, ids, refused, session_running,
     stage, tables,
 };
@@ -75,7 +75,7 @@ async fn fault_57_ddl_behind_a_long_transaction_fails_and_names_it(flavour: Flav
     let running = tokio::spawn(async move {
         busy.query_drop("SELECT *, SLEEP(600) FROM entry WHERE word <> 'canary-literal'").await
     });
-    crate::stage::until("it runs", async || {
+    crate::scene::until("it runs", async || {
         let query = format!(
             "SELECT id FROM information_schema.processlist WHERE id = {id} AND info LIKE '%SLEEP%'"
         );

@@ -11,7 +11,7 @@ use tollgate_tests::over_servers;
 use tollgate_tests::place::{Place, forward};
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{
+use crate::scene::{
     Pause, ROWS, applied, delivery, faulty_delivery, has_session, hold_row_2, ids, refused,
     session_running, stage, stage_on, tables, until,
 };

@@ -7,7 +7,7 @@ use tollgate_tests::over_servers;
 use tollgate_tests::place::Place;
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{applied, ids, refused, stage, tollgate_with};
+use crate::scene::{applied, ids, refused, stage, tollgate_with};
 
 async fn fault_64_a_session_is_pinned_against_the_servers_defaults(flavour: Flavour) {
     let mut server = flavour.builder();

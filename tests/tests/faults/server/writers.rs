@@ -12,7 +12,7 @@ use tollgate_tests::place::{CATALOG, CONTROL_USER, PASSWORD, Place, USER, forwar
 use tollgate_tests::server::{Flavour, PrivateServer};
 
 use crate::relay::{Changes, Relay};
-use crate::stage::{
+use crate::scene::{
     LEDGER, Pause, ROWS, applied, faulty_delivery, ids, refused, stage, stage_on, status_keys,
     tollgate_with, until,
 };

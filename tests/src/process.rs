@@ -1,15 +1,19 @@
-//! `tollgate work` as a process of its own.
+//! The `tollgate` binary as a process that a test signals, stops and kills.
 
 use std::fs::File;
-use std::path::Path;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use tollgate_tests::chain::{Chain, Plugin};
-use tollgate_tests::cli::{Run, command, run};
+use crate::chain::{Chain, Plugin};
+use crate::cli::{Run, command, run};
+
+/// Number of SIGKILL.
+pub const SIGKILL: i32 = 9;
 
 /// The binary with the chain's configuration, and other values for some variables.
-pub(crate) fn tollgate(chain: &Chain, changes: &[(&str, &str)], arguments: &[&str]) -> Command {
+pub fn tollgate(chain: &Chain, changes: &[(&str, &str)], arguments: &[&str]) -> Command {
     let mut command = command(arguments);
     command.envs(chain.variables());
     for (name, value) in changes {
@@ -19,7 +23,7 @@ pub(crate) fn tollgate(chain: &Chain, changes: &[(&str, &str)], arguments: &[&st
 }
 
 /// Submits a document; what the command said.
-pub(crate) fn submit(chain: &Chain, plugin: &Plugin, document: &str) -> Run {
+pub fn submit(chain: &Chain, plugin: &Plugin, document: &str) -> Run {
     let file = plugin.root().join("plan.json");
     std::fs::write(&file, document).unwrap();
     let releases = plugin.root().display().to_string();
@@ -27,15 +31,16 @@ pub(crate) fn submit(chain: &Chain, plugin: &Plugin, document: &str) -> Run {
     run(&mut tollgate(chain, &[], &["submit", &file, "--releases", &releases]))
 }
 
-/// A running worker. Dropping it kills it.
-pub(crate) struct Process {
+/// A running command. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
     child: Child,
-    log: std::path::PathBuf,
+    log: PathBuf,
 }
 
 impl Process {
     /// Starts a worker that logs into a file.
-    pub(crate) fn start(
+    pub fn start(
         chain: &Chain,
         plugin: &Plugin,
         changes: &[(&str, &str)],
@@ -45,18 +50,24 @@ impl Process {
         let releases = plugin.root().display().to_string();
         let mut all = vec!["work", "--releases", &releases];
         all.extend(arguments);
-        let mut command = tollgate(chain, changes, &all);
-        let file = File::create(log).unwrap();
-        let child = command.stderr(file).spawn().expect("the worker starts");
+        Self::spawn(&mut tollgate(chain, changes, &all), log)
+    }
+
+    /// Starts a command that prints and logs into a file.
+    pub fn spawn(command: &mut Command, log: &Path) -> Self {
+        let file = File::create(log).expect("a log can be written");
+        let printed = file.try_clone().expect("a file can be shared");
+        let child = command.stdout(printed).stderr(file).spawn().expect("the binary starts");
         Self { child, log: log.to_owned() }
     }
 
-    pub(crate) fn log(&self) -> String {
+    /// What it printed and logged so far.
+    pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
     /// Waits until its log says something.
-    pub(crate) fn wait_until_it_says(&self, what: &str) {
+    pub fn wait_until_it_says(&self, what: &str) {
         let begun = Instant::now();
         while !self.log().contains(what) {
             assert!(begun.elapsed() < Duration::from_mins(1), "no `{what}` in:\n{}", self.log());
@@ -64,18 +75,28 @@ impl Process {
         }
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
+    /// Sends a signal, such as `TERM`, `STOP` and `CONT`.
+    pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("sh").args(["-c", "kill -s $0 $1", signal, &pid]).status();
         assert!(sent.unwrap().success());
     }
 
-    pub(crate) fn kill9(&mut self) {
+    /// Whether the process is stopped now, as SIGSTOP leaves it.
+    pub fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // After the name in parentheses: proc(5).
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    }
+
+    /// Kills it and sees it gone.
+    pub fn kill9(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    pub(crate) fn wait(&mut self) -> ExitStatus {
+    /// Waits until it ends.
+    pub fn wait(&mut self) -> ExitStatus {
         let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -85,6 +106,13 @@ impl Process {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Runs a command to its end, which must be SIGKILL.
+pub fn run_until_killed(command: &mut Command) -> Run {
+    let run = run(command);
+    assert_eq!(run.status.signal(), Some(SIGKILL), "it was not killed: {run:?}");
+    run
 }
 
 impl Drop for Process {

@@ -1,1 +1,0 @@
-//! 1 to 19: crashes and lost answers.
