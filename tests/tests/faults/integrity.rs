@@ -35,6 +35,10 @@ async fn fault_68_a_catalog_without_a_ledger_claims_nothing_and_creates_nothing(
 }
 over_servers!(fault_68_a_catalog_without_a_ledger_claims_nothing_and_creates_nothing);
 
+/// TRUNCATE and DROP wait until the payload's transaction, which has looked at its receipt, gives up
+/// on the row that the test holds.
+const IMPATIENT: &[(&str, &str)] = &[("SQL_TARGET_LOCK_WAIT_TIMEOUT_SECONDS", "3")];
+
 /// A dropped table, whatever became of it, and a row that is gone from it.
 const LOSSES: &[&str] = &["DELETE FROM", "TRUNCATE", "DROP TABLE"];
 
@@ -72,6 +76,9 @@ async fn fault_69_a_lost_ledger_stops_redelivery_until_a_person_acts(flavour: Fl
 
         let mut holder = hold_row_2(&chain).await;
         let mut command = cli::command(work);
+        for (name, value) in IMPATIENT {
+            command.env(format!("FACTORY_PLUGIN_{name}"), value);
+        }
         command.envs(chain.variables()).env("TOLLGATE_CACHE", tollgate_tests::desk::compiled());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut worker = command.spawn().unwrap();
@@ -118,7 +125,7 @@ async fn fault_69_a_delivery_without_a_worker_is_told_too(flavour: Flavour) {
         let plugin = Plugin::install(ROWS, None);
         let step = plugin.step("up", Direction::Forward);
         let mut holder = hold_row_2(&chain).await;
-        let first = delivery(chain.executor(), &plugin, &step);
+        let first = delivery(chain.executor_with(IMPATIENT), &plugin, &step);
         session_running(&chain, "DELETE").await;
         chain.admin_run(&format!("{loss} {}", scene::LEDGER)).await;
         holder.query_drop("ROLLBACK").await.unwrap();

@@ -1,6 +1,7 @@
 //! After `CREATE TABLE IF NOT EXISTS` met something of that name: whether it is the table.
 //!
-//! The server does nothing then and calls it success (note 1050). What is compared is a reduced
+//! The server does nothing then and calls it success, with a note (1050, `ER_TABLE_EXISTS_ERROR`).
+//! Any warning makes us look, since a server may count notes without keeping them. What is compared is a reduced
 //! post-condition: that the object is a base table and has every column that the statement defines.
 //! Types, keys and further columns are not compared: servers print them in too many ways to refuse a
 //! step for it.
@@ -15,9 +16,6 @@ use mysql_async::prelude::Queryable as _;
 
 use crate::policy::{Access, Statement};
 use crate::target::TargetConnection;
-
-/// `ER_TABLE_EXISTS_ERROR`, a note where the statement says `IF NOT EXISTS`.
-pub(super) const TABLE_EXISTS: u16 = 1050;
 
 /// How an object differs from the table that a statement defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -96,9 +96,7 @@ impl Run<'_> {
         effect: &Effect,
     ) -> Option<Ended> {
         let index = statement.index;
-        if statement.operation != Operation::CreateTable
-            || !effect.warning_codes.contains(&drift::TABLE_EXISTS)
-        {
+        if statement.operation != Operation::CreateTable || effect.warning_count == 0 {
             return None;
         }
         match within(self.statement_budget, drift::found(connection, statement)).await {

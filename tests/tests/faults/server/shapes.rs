@@ -7,7 +7,7 @@ use tollgate_tests::over_servers;
 use tollgate_tests::place::Place;
 use tollgate_tests::server::Flavour;
 
-use crate::scene::{applied, ids, refused, stage, tollgate_with};
+use crate::scene::{applied, ids, refused, stage, stage_on, tollgate_with};
 
 async fn fault_64_a_session_is_pinned_against_the_servers_defaults(flavour: Flavour) {
     let mut server = flavour.builder();
@@ -20,7 +20,6 @@ async fn fault_64_a_session_is_pinned_against_the_servers_defaults(flavour: Flav
         "--completion-type=CHAIN",
         "--autocommit=0",
         "--div-precision-increment=9",
-        "--max-error-count=0",
         "--init-connect=SET foreign_key_checks=0, unique_checks=0, sql_safe_updates=1, sql_notes=0",
     ] {
         server = server.arg(option);
@@ -48,7 +47,6 @@ async fn fault_64_a_session_is_pinned_against_the_servers_defaults(flavour: Flav
         (&["unique_checks"], "ON"),
         (&["sql_safe_updates"], "OFF"),
         (&["sql_notes"], "ON"),
-        (&["max_error_count"], "64"),
         (&["default_storage_engine"], "INNODB"),
         (&["lc_time_names"], "EN_US"),
         (&["div_precision_increment"], "4"),
@@ -76,7 +74,9 @@ async fn drift(chain: &Chain, plan: &str, create: &str) -> Drift {
 }
 
 async fn fault_65_an_object_of_another_shape_is_not_success(flavour: Flavour) {
-    let chain = stage(flavour).await;
+    // A server that keeps no note of it, and would rather not make one.
+    let quiet = flavour.builder().arg("--max-error-count=0").arg("--init-connect=SET sql_notes=0");
+    let chain = stage_on(quiet).await;
     let create = "CREATE TABLE IF NOT EXISTS thing (id INT NOT NULL PRIMARY KEY, \
                   `Word` VARCHAR(20) DEFAULT '(, `z`', rank_no INT, KEY k (rank_no)) ENGINE=InnoDB";
     for (plan, there, drop, expected) in [
