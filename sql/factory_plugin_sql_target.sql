@@ -11,8 +11,8 @@
 -- For the operator:
 --   * Never drop or truncate this table while a row is RUNNING: the holder can then no longer prove
 --     what it did, and reports the step as indeterminate.
---   * Never delete a SUCCEEDED row while its step may still be delivered again: the step would run
---     a second time.
+--   * Never delete a SUCCEEDED or PRUNED row: if its step is delivered again, it runs a second time.
+--     `tollgate receipts prune` makes old rows small and keeps them.
 --   * Never convert the table to another engine, character set or collation. The key is compared
 --     byte for byte on purpose, and a ledger that lost its shape is refused by name.
 --   * Every time is UTC, taken from this server's clock.
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS `factory_plugin_target_receipt` (
   `decision_digest` VARCHAR(71) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'the decision that allowed it',
   `status` VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
-    COMMENT 'RUNNING, SUCCEEDED or FAILED; SUCCEEDED is final',
+    COMMENT 'RUNNING, SUCCEEDED, FAILED or PRUNED; SUCCEEDED and PRUNED are final',
   `lease_token` VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'who may write this row while it is RUNNING',
   `lease_deadline` DATETIME(6) NOT NULL

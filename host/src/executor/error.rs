@@ -79,6 +79,9 @@ pub enum ExecutionError {
         /// The compensation.
         by: Option<StepKey>,
     },
+    /// The step succeeded so long ago that its receipt was pruned: it never runs again.
+    #[error("the step succeeded long ago and its receipt was pruned")]
+    ReceiptPruned,
     /// The server refused a statement.
     #[error("statement {} failed", .statement + 1)]
     Statement {
@@ -141,6 +144,7 @@ impl ExecutionError {
             Self::PinRefused => "pin-refused",
             Self::NeedsAttention { .. } => "needs-attention",
             Self::Superseded { .. } => "superseded",
+            Self::ReceiptPruned => "receipt-pruned",
             Self::Statement { .. } => "statement-failed",
             Self::Drift { .. } => "drift",
             Self::StatementBudget { .. } => "statement-budget",
@@ -169,6 +173,7 @@ impl ExecutionError {
             | Self::PinRefused
             | Self::NeedsAttention { .. }
             | Self::Superseded { .. }
+            | Self::ReceiptPruned
             | Self::Drift { .. } => false,
             Self::Catalog(error) => error.is_retryable(),
             Self::NoDecision(error) => error.is_retryable(),
@@ -199,7 +204,9 @@ impl ExecutionError {
             Self::Target(error) => error.blame(),
             Self::Session(fault) => fault.blame(),
             Self::Claim(error) => error.blame(),
-            Self::IdentityMismatch(_) | Self::Superseded { .. } => Blame::Caller,
+            Self::IdentityMismatch(_) | Self::Superseded { .. } | Self::ReceiptPruned => {
+                Blame::Caller
+            }
             Self::Statement { source, .. } => source.blame(),
             Self::Commit(fault) => fault.blame(),
             Self::LeaseOver { .. }
@@ -236,6 +243,9 @@ impl ExecutionError {
                 "pin the policy the step was begun under, or record it as superseded in pins.toml"
             }
             Self::NeedsAttention { .. } => "look at the step with `tollgate receipts`",
+            Self::ReceiptPruned => {
+                "see with `tollgate receipts --key` when it succeeded; it need not be delivered again"
+            }
             Self::Superseded { .. } => "publish a new plan to apply the contribution again",
             Self::Statement { source, .. } => source.help(),
             Self::Commit(fault) => fault.help(),

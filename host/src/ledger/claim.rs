@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::counterpart::{busy_opposite, opposite};
 use super::fault::LedgerFault;
 use super::lease::Lease;
-use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX};
+use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX, Status};
 use super::request::{Busy, BusyReason, Claim, ClaimRequest};
 use super::row::{Holder, LEASE_SECONDS_MAX, LedgerRow};
 use super::shape::ShapeError;
@@ -262,6 +262,9 @@ impl Claiming<'_> {
         };
         let recorded = Box::new(row.receipt.clone());
         Ok(match answer {
+            Answer::AlreadySucceeded if row.receipt.status == Status::Pruned => {
+                Claim::Pruned { recorded }
+            }
             Answer::AlreadySucceeded => {
                 let receipt = self.external_receipt();
                 if row.receipt.execution_count == 0 {

@@ -17,7 +17,7 @@ pub(super) fn contradiction(
     token: &str,
     holder: Option<&Holder>,
 ) -> Option<&'static str> {
-    let succeeded = receipt.status == Status::Succeeded;
+    let succeeded = matches!(receipt.status, Status::Succeeded | Status::Pruned);
     let is_token = token.len() == TOKEN_CHARS
         && token.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     let compensates = receipt.identity.direction == Direction::Compensate;

@@ -193,7 +193,7 @@ impl Ledger {
         };
         let state = match row.receipt.status {
             super::Status::Running => state,
-            super::Status::Succeeded => State::Succeeded { by_me: false },
+            super::Status::Succeeded | super::Status::Pruned => State::Succeeded { by_me: false },
             super::Status::Failed => State::Failed {
                 by_me: false,
                 previous: Previous::Gone,
@@ -263,6 +263,7 @@ fn has_standing(standing: Standing, executions_max: u32) -> String {
         Standing::LeaseExpired => format!("{over} AND NOT ({marked}) AND NOT ({at_bound})"),
         Standing::Succeeded => "r.status = 'SUCCEEDED' AND r.execution_count > 0".to_owned(),
         Standing::NotApplicable => "r.status = 'SUCCEEDED' AND r.execution_count = 0".to_owned(),
+        Standing::Pruned => "r.status = 'PRUNED'".to_owned(),
         Standing::Failed => format!("r.status = 'FAILED' AND NOT ({at_bound})"),
         Standing::NeedsAttention => {
             format!("{at_bound} AND (r.status = 'FAILED' OR ({over} AND NOT ({marked})))")

@@ -17,6 +17,7 @@ mod fault;
 mod inspection;
 mod lease;
 mod listing;
+mod prune;
 mod receipt;
 mod redact;
 mod renewal;
@@ -39,6 +40,7 @@ pub use fault::LedgerFault;
 pub use inspection::{InspectError, Inspection};
 pub use lease::Lease;
 pub use listing::{Filter, ListError, PAGE_SIZE_MAX, Page, ReadError, ReleaseError};
+pub use prune::PruneError;
 pub use receipt::{
     DatabaseTime, IdentityField, PLUGIN_VERSION_CHARS_MAX, Receipt, Standing, Status, StepIdentity,
     UnknownStatus,

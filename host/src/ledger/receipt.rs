@@ -95,6 +95,8 @@ pub enum Status {
     Succeeded,
     /// Failed; may be claimed again.
     Failed,
+    /// Done, and made small: only what keeps it from running again is left. Final.
+    Pruned,
 }
 
 impl Status {
@@ -104,6 +106,7 @@ impl Status {
             Self::Running => "RUNNING",
             Self::Succeeded => "SUCCEEDED",
             Self::Failed => "FAILED",
+            Self::Pruned => "PRUNED",
         }
     }
 }
@@ -112,7 +115,7 @@ impl FromStr for Status {
     type Err = UnknownStatus;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Running, Self::Succeeded, Self::Failed]
+        [Self::Running, Self::Succeeded, Self::Failed, Self::Pruned]
             .into_iter()
             .find(|status| status.as_str() == text)
             .ok_or_else(|| UnknownStatus(text.to_owned()))
@@ -121,7 +124,7 @@ impl FromStr for Status {
 
 /// The text is no status of a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a receipt's status: RUNNING, SUCCEEDED or FAILED")]
+#[error("`{0}` is not a receipt's status: RUNNING, SUCCEEDED, FAILED or PRUNED")]
 pub struct UnknownStatus(String);
 
 /// What can honestly be said about a receipt now.
@@ -144,6 +147,8 @@ pub enum Standing {
     Failed,
     /// The payload was started as often as it may be; a person has to look.
     NeedsAttention,
+    /// Done long ago; its receipt was made small.
+    Pruned,
 }
 
 impl Standing {
@@ -157,6 +162,7 @@ impl Standing {
             Self::NotApplicable => "not applicable",
             Self::Failed => "failed",
             Self::NeedsAttention => "needs attention",
+            Self::Pruned => "succeeded, pruned",
         }
     }
 }
@@ -210,10 +216,10 @@ pub struct Receipt {
     pub counterpart: Option<StepKey>,
     /// Who ran it.
     pub executor: ExecutorCode,
-    /// The policy component that allowed it.
-    pub policy_digest: Digest,
-    /// The decision that allowed it.
-    pub decision_digest: Digest,
+    /// The policy component that allowed it; none once pruned.
+    pub policy_digest: Option<Digest>,
+    /// The decision that allowed it; none once pruned.
+    pub decision_digest: Option<Digest>,
     /// The recorded status.
     pub status: Status,
     /// What can be said about it now.

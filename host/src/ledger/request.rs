@@ -71,6 +71,11 @@ pub enum Claim {
         /// The receipt, with its last error.
         recorded: Box<Receipt>,
     },
+    /// The step succeeded so long ago that its receipt was pruned; it never runs again.
+    Pruned {
+        /// What is left of the receipt.
+        recorded: Box<Receipt>,
+    },
     /// The step's compensation was begun; it never runs again.
     Superseded {
         /// The compensation.

@@ -166,6 +166,7 @@ impl LedgerRow {
 fn standing(receipt: &Receipt, lease: LeaseTime, marked: bool, executions_max: u32) -> Standing {
     let at_bound = receipt.execution_count >= executions_max;
     match (receipt.status, lease) {
+        (Status::Pruned, _) => Standing::Pruned,
         (Status::Succeeded, _) if receipt.execution_count == 0 => Standing::NotApplicable,
         (Status::Succeeded, _) => Standing::Succeeded,
         (Status::Running, LeaseTime::Open) => Standing::Running,
@@ -197,15 +198,20 @@ fn receipt(columns: &Columns, id: u64) -> Result<Receipt, LedgerFault> {
             Some(expected)
         }
     };
+    let status: Status = columns.required("status")?;
+    let digest = |column| match status {
+        Status::Pruned => Ok(None),
+        _ => columns.required(column).map(Some),
+    };
     Ok(Receipt {
         id,
         key,
         identity,
         counterpart: columns.value("counterpart_key")?,
         executor: columns.required("executor_code")?,
-        policy_digest: columns.required("policy_digest")?,
-        decision_digest: columns.required("decision_digest")?,
-        status: columns.required::<Status>("status")?,
+        policy_digest: digest("policy_digest")?,
+        decision_digest: digest("decision_digest")?,
+        status,
         standing: Standing::Failed,
         lease_deadline: columns.required::<DatabaseTime>("lease_deadline")?,
         lease_implausible: false,

@@ -137,8 +137,10 @@ impl Claiming<'_> {
         let request = self.request;
         let pin_holds = row.is_none_or(|row| {
             row.receipt.executor == request.executor
-                && (row.receipt.policy_digest == request.policy_digest
-                    || request.superseded_policies.contains(&row.receipt.policy_digest))
+                && row.receipt.policy_digest.is_none_or(|recorded| {
+                    recorded == request.policy_digest
+                        || request.superseded_policies.contains(&recorded)
+                })
         });
         if !differs.is_empty() {
             Fit::OtherIdentity
@@ -183,7 +185,8 @@ pub(super) fn own_state(
 ) -> State {
     let by_me = row.token == token;
     match row.receipt.status {
-        Status::Succeeded => State::Succeeded { by_me },
+        // What is done is done; only what the caller is told differs.
+        Status::Succeeded | Status::Pruned => State::Succeeded { by_me },
         Status::Failed => State::Failed { by_me, previous, executions },
         Status::Running => {
             let whose = match (by_me, row.holder.as_ref() == Some(session)) {
@@ -199,7 +202,7 @@ pub(super) fn own_state(
 fn compensation(row: Option<&LedgerRow>) -> Compensation {
     match row.map(|row| row.receipt.status) {
         Some(Status::Running) => Compensation::Running,
-        Some(Status::Succeeded) => Compensation::Succeeded,
+        Some(Status::Succeeded | Status::Pruned) => Compensation::Succeeded,
         Some(Status::Failed) | None => Compensation::Failed,
     }
 }

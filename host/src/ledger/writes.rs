@@ -91,7 +91,7 @@ impl NewRow<'_> {
     ) -> String {
         let release = &request.identity.release;
         let completed = match self.status {
-            Status::Succeeded => "UTC_TIMESTAMP(6)",
+            Status::Succeeded | Status::Pruned => "UTC_TIMESTAMP(6)",
             Status::Running | Status::Failed => "NULL",
         };
         let values = [
@@ -240,6 +240,19 @@ pub(super) fn end_lease(row: &LedgerRow) -> String {
     )
 }
 
+/// To PRUNED, of at most so many that succeeded longer ago than this. Nobody has the new token.
+pub(super) fn prune(older_than: Duration, rows_max: u32) -> String {
+    format!(
+        "UPDATE {TABLE} SET status = 'PRUNED', policy_digest = '', decision_digest = '', \
+         lease_token = {}, session_id = NULL, session_marker = NULL, server_id = NULL, \
+         last_error_code = NULL, last_error = NULL, {TOUCH} \
+         WHERE status = 'SUCCEEDED' AND completed_at < UTC_TIMESTAMP(6) - INTERVAL {} SECOND \
+         ORDER BY id LIMIT {rows_max}",
+        literal(LeaseToken::fresh().as_str()),
+        older_than.as_secs(),
+    )
+}
+
 /// Bars a forward step, if it is still as read: nobody's token is on it any more.
 ///
 /// It keeps naming its last session, which has to be gone before the compensation runs.
@@ -248,11 +261,11 @@ pub(super) fn turn(forward: &LedgerRow, compensation: &StepKey) -> String {
         Status::Running => {
             "status = 'FAILED', last_error_code = 'compensated-after-its-lease', last_error = NULL, "
         }
-        Status::Failed | Status::Succeeded => "",
+        Status::Failed | Status::Succeeded | Status::Pruned => "",
     };
     let over = match forward.receipt.status {
         Status::Running => " AND lease_deadline <= UTC_TIMESTAMP(6)",
-        Status::Failed | Status::Succeeded => "",
+        Status::Failed | Status::Succeeded | Status::Pruned => "",
     };
     format!(
         "UPDATE {TABLE} SET {fenced}counterpart_key = {}, lease_token = {}, {TOUCH} \

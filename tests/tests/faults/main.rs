@@ -12,4 +12,3 @@ mod lease;
 mod relay;
 mod scene;
 mod server;
-mod stage;

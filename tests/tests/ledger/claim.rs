@@ -21,8 +21,8 @@ async fn a_new_step_is_granted_and_recorded() {
         assert_eq!(lease.external_receipt().as_str(), "sql:preview:step-1");
         let receipt = place.ledger.read(&mut connection, &request.key).await.unwrap().unwrap();
         assert_eq!(receipt.identity, request.identity, "{flavour}");
-        assert_eq!(receipt.policy_digest, request.policy_digest);
-        assert_eq!(receipt.decision_digest, request.decision_digest);
+        assert_eq!(receipt.policy_digest, Some(request.policy_digest));
+        assert_eq!(receipt.decision_digest, Some(request.decision_digest));
         assert_eq!(receipt.standing.words(), "running");
         assert_eq!((receipt.execution_count, receipt.statement_count), (1, 3));
         assert_eq!(receipt.external_receipt, None);

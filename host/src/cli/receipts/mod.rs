@@ -1,10 +1,11 @@
 //! `tollgate receipts`
 
+mod prune;
 mod table;
 
 use std::io::Write as _;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use tollgate::config::SqlTargetConfig;
 use tollgate::ids::{Direction, EnvironmentCode, PluginCode, StepKey};
 use tollgate::ledger::{
@@ -21,12 +22,15 @@ pub(super) use table::table;
 /// The state is what can honestly be said now: a RUNNING row whose lease is over is not "running".
 /// Pages are by key: receipts that are added while you page shift nothing.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   tollgate receipts
   tollgate receipts --state failed --plugin loyalty
   tollgate receipts --limit 100 --before 4711
   tollgate receipts --key order-7:1 --format json
+  tollgate receipts prune --older-than 365
 
 States:
   running                 a holder's lease is open
@@ -36,11 +40,13 @@ States:
   not-applicable          a compensation of a step that never ran
   failed                  the last attempt failed; the next delivery tries again
   needs-attention         started as often as it may be; a person has to look
+  pruned                  done long ago; its receipt was made small
 
 Exit codes:
   0  listed
   1  the target is not ready, or no receipt has the key
-  2  usage or configuration")]
+  2  usage or configuration"
+)]
 pub(super) struct Receipts {
     /// The receipt of this step only
     #[arg(long, conflicts_with_all = ["environment", "plugin", "direction", "state", "before", "all"])]
@@ -69,6 +75,13 @@ pub(super) struct Receipts {
     /// How to print them
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Prune(prune::Prune),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -108,6 +121,7 @@ enum State {
     NotApplicable,
     Failed,
     NeedsAttention,
+    Pruned,
 }
 
 impl From<State> for Standing {
@@ -120,6 +134,7 @@ impl From<State> for Standing {
             State::NotApplicable => Self::NotApplicable,
             State::Failed => Self::Failed,
             State::NeedsAttention => Self::NeedsAttention,
+            State::Pruned => Self::Pruned,
         }
     }
 }
@@ -128,7 +143,10 @@ impl Run for Receipts {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
         let config = configuration::read(global)?;
         let target = configuration::sql_target(&config)?;
-        configuration::block_on(self.show(target))?
+        match &self.command {
+            Some(Command::Prune(prune)) => configuration::block_on(prune.run(target))?,
+            None => configuration::block_on(self.show(target))?,
+        }
     }
 }
 

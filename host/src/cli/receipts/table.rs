@@ -73,8 +73,8 @@ pub(super) fn details(receipt: &Receipt) -> String {
     line("other direction", optional(receipt.counterpart.as_ref()));
     line("content hash", receipt.identity.content_hash.to_string());
     line("executor", receipt.executor.to_string());
-    line("policy digest", receipt.policy_digest.to_string());
-    line("decision digest", receipt.decision_digest.to_string());
+    line("policy digest", optional(receipt.policy_digest.as_ref()));
+    line("decision digest", optional(receipt.decision_digest.as_ref()));
     line("statements", format!("{} of {}", receipt.statements_done, receipt.statement_count));
     line("runs", receipt.execution_count.to_string());
     line("lease until", receipt.lease_deadline.to_string());

@@ -393,6 +393,7 @@ fn unclaimed(claim: Claim) -> Outcome {
         Claim::NeedsAttention { recorded } => {
             ExecutionError::NeedsAttention { execution_count: recorded.execution_count }
         }
+        Claim::Pruned { .. } => ExecutionError::ReceiptPruned,
         Claim::Superseded { by, .. } => ExecutionError::Superseded { by },
     };
     Outcome::not_applied(error)

@@ -5,7 +5,7 @@ use tollgate_tests::over_servers;
 use tollgate_tests::proxy::{Act, Proxy, Rule};
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{MIXED, RECEIPT, ROWS, Stage, applied, busy, faults, until_fired};
+use super::stage::{MIXED, RECEIPT, ROWS, Stage, applied, busy, faults, until_fired};
 
 async fn fault_07_a_completion_without_an_answer_is_told_by_the_receipt(flavour: Flavour) {
     let stage = Stage::of(flavour, MIXED).await;

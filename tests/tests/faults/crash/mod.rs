@@ -4,5 +4,6 @@ mod again;
 mod claim;
 mod ending;
 mod run;
+mod stage;
 mod stop;
 mod takeover;

@@ -5,7 +5,7 @@ use tollgate_tests::over_servers;
 use tollgate_tests::process::Process;
 use tollgate_tests::server::Flavour;
 
-use crate::stage::{MIXED, ROWS, Stage, applied, busy, faults};
+use super::stage::{MIXED, ROWS, Stage, applied, busy, faults};
 
 async fn fault_04_a_crash_between_statements_ends_as_a_single_run(flavour: Flavour) {
     let once = Stage::of(flavour, MIXED).await;

@@ -6,7 +6,7 @@ use tollgate_tests::process::{Process, submit, tollgate};
 use tollgate_tests::server::Flavour;
 use tollgate_tests::staged::Staged;
 
-use crate::stage::{ROWS, Stage};
+use super::stage::{ROWS, Stage};
 
 /// The step in the outbox, and `tollgate work` for it.
 async fn enqueued(flavour: Flavour) -> Stage {
@@ -48,7 +48,8 @@ over_servers!(fault_14_sigterm_lets_a_running_step_end);
 async fn fault_14_sigterm_drops_a_statement_in_flight_and_gives_its_lease_back(flavour: Flavour) {
     let stage = enqueued(flavour).await;
     let holder = stage.hold_row_2().await;
-    let mut worker = work(&stage, &Staged::new(""), &["--grace", "0"]);
+    let unharmed = Staged::new("");
+    let mut worker = work(&stage, &unharmed, &["--grace", "0"]);
     let session = stage.deleting_session(0).await;
     worker.signal("TERM");
     assert_eq!(worker.wait().code(), Some(5), "{}", worker.log());
@@ -62,7 +63,7 @@ async fn fault_14_sigterm_drops_a_statement_in_flight_and_gives_its_lease_back(f
         .await;
     assert_eq!(is_over, 1, "the lease runs on");
     drop(holder);
-    let mut next = work(&stage, &Staged::new(""), &["--until-idle"]);
+    let mut next = work(&stage, &unharmed, &["--until-idle"]);
     assert_eq!(next.wait().code(), Some(0), "{}", next.log());
     assert_eq!(outbox_status(&stage).await, "APPLIED");
     stage.chain.server.assert_session_count(TARGET_USER, 0).await;

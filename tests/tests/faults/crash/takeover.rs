@@ -6,7 +6,7 @@ use tollgate_tests::process::Process;
 use tollgate_tests::server::Flavour;
 use tollgate_tests::staged::Staged;
 
-use crate::stage::{ROWS, Stage, busy, faults, until_fired};
+use super::stage::{ROWS, Stage, busy, faults, until_fired};
 
 async fn fault_13_a_crash_during_a_takeover_is_taken_over_in_turn(flavour: Flavour) {
     let stage = Stage::of(flavour, ROWS).await;

@@ -48,7 +48,7 @@ impl Stage {
     /// A step with this payload, the table `entry` with row 2, and counters of what happens to it.
     pub(crate) async fn of(flavour: Flavour, payload: &str) -> Self {
         let chain = Chain::start_on(flavour.builder()).await;
-        let plugin = Plugin::install(payload, None);
+        let plugin = Plugin::install(payload, Some("DELETE FROM entry WHERE id = 1"));
         let step = plugin.step("up", Direction::Forward);
         for statement in [
             "CREATE TABLE entry (id INT NOT NULL PRIMARY KEY, word VARCHAR(20)) ENGINE=InnoDB",
