@@ -14,7 +14,7 @@ use tollgate_tests::server::{Flavour, PrivateServer};
 use crate::relay::{Changes, Relay};
 use crate::scene::{
     LEDGER, Pause, ROWS, applied, faulty_delivery, ids, refused, stage, stage_on, status_keys,
-    tollgate_with, until,
+    tollgate, tollgate_with, until,
 };
 
 async fn fault_46_a_writer_that_became_a_replica_is_left_and_found_again(flavour: Flavour) {
@@ -127,6 +127,40 @@ async fn fault_47_a_promoted_replica_without_the_receipt_is_not_taken_for_its_pr
 }
 // The statements that set a replica up are MariaDB's.
 over_servers!(fault_47_a_promoted_replica_without_the_receipt_is_not_taken_for_its_primary on mariadb);
+
+/// Where nothing but the receipts tells: the acknowledgement is in the outbox, the effect is not there.
+async fn fault_47_an_acknowledged_step_without_a_receipt_raises_an_alarm(flavour: Flavour) {
+    let (chain, replica) = with_replica(flavour).await;
+    chain.control().await;
+    let plugin = Plugin::install(ROWS, None);
+    let document = chain.server.folder().join("plan.json");
+    std::fs::write(&document, plugin.document_of("up", &["orders"])).unwrap();
+    let releases = plugin.root().to_str().unwrap().to_owned();
+    let submit = ["submit", document.to_str().unwrap(), "--releases", &releases];
+    assert_eq!(tollgate(&chain, &submit).code(), Some(0));
+    replica.execute(&["STOP SLAVE"]).await;
+    let work = ["work", "--releases", &releases, "--until-idle"];
+    assert_eq!(tollgate(&chain, &work).code(), Some(0));
+    let applied: Vec<String> =
+        chain.control_rows("SELECT status FROM factory_plugin_control_outbox").await;
+    assert_eq!(applied, ["APPLIED"]);
+    let reconcile = ["outbox", "reconcile"];
+    let run = tollgate(&chain, &reconcile);
+    assert_eq!(run.code(), Some(0), "{} {}", run.stdout, run.stderr);
+
+    replica.execute(&["SET GLOBAL read_only = 0"]).await;
+    let promoted = replica.jdbc_url(TARGET);
+    let elsewhere = [("FACTORY_PLUGIN_SQL_TARGET_JDBC_URL", promoted.as_str())];
+    let run = tollgate_with(&chain, &elsewhere, &reconcile);
+    assert_eq!(run.code(), Some(1), "{} {}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("1 applied step(s) without a receipt"), "{}", run.stdout);
+    let run = tollgate_with(&chain, &elsewhere, &["outbox", "reconcile", "--json"]);
+    assert_eq!(run.json_lines()[0]["stepKey"], "up:1");
+    // A worker does nothing about it, and neither does the comparison.
+    assert_eq!(tollgate_with(&chain, &elsewhere, &work).code(), Some(0));
+    assert_eq!(receipts(&replica).await, 0);
+}
+over_servers!(fault_47_an_acknowledged_step_without_a_receipt_raises_an_alarm on mariadb);
 
 async fn fault_48_a_read_only_server_is_incomplete_and_claims_nothing(flavour: Flavour) {
     let chain = stage(flavour).await;
