@@ -74,12 +74,14 @@ fn blockers(rows: Vec<Row>, is_certain: bool) -> Vec<Blocker> {
     rows.into_iter().map(blocker).take(BLOCKERS_MAX).collect()
 }
 
-/// Holders of metadata locks: MySQL's Performance Schema (manual, "The metadata_locks Table"), and
+/// Holders of metadata locks: MySQL's Performance Schema (manual, "The `metadata_locks` Table"), and
 /// MariaDB's plugin `METADATA_LOCK_INFO`. A server has one of them at most, and refuses the other.
 fn lock_queries(catalog: &str, tables: &[&str]) -> [String; 2] {
     // Names of the catalog's tables as hexadecimal digits: they end no literal.
     let hex = |name: &str| -> String {
-        let digits: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let digits = name.bytes().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        let digits: String =
+            digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect();
         format!("CONVERT(0x{digits} USING utf8mb4)")
     };
     let names: Vec<String> = tables.iter().copied().filter(|it| !it.is_empty()).map(hex).collect();
@@ -103,7 +105,7 @@ fn lock_queries(catalog: &str, tables: &[&str]) -> [String; 2] {
     ]
 }
 
-/// Open transactions, the oldest first (manual, "The INFORMATION_SCHEMA INNODB_TRX Table"). Their
+/// Open transactions, the oldest first (manual, "The `INNODB_TRX` Table"). Their
 /// begin is shown in the server's own time zone.
 fn transaction_query() -> String {
     format!(

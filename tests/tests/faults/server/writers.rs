@@ -392,7 +392,9 @@ async fn fault_53_a_killed_session_that_still_rolls_back_keeps_the_step_busy(fla
     loop {
         match place.claim(&mut connection, &request).await {
             Claim::Busy(busy) => {
-                assert_eq!(busy.code(), "previous-session-leaving");
+                // Once it was killed MySQL lists it no more, while its lock shows that it is there.
+                let known = ["previous-session-leaving", "previous-session-not-visible"];
+                assert!(known[..=usize::from(waited > 0)].contains(&busy.code()), "{busy:?}");
                 assert_eq!(place.column(&request, "execution_count").await, "1", "nothing ran");
                 waited += 1;
             }
