@@ -1,10 +1,12 @@
 //! 20 to 28: identity, direction and plan versions.
 
+use std::fmt::Write as _;
+
 use mysql_async::prelude::Queryable as _;
 use tollgate::executor::{
     DryRunV1, ExecutionError, Executor as _, Outcome, SqlJdbcV1, Uncertainty,
 };
-use tollgate::ids::{Direction, ExecutorCode};
+use tollgate::ids::{Direction, ExecutorCode, StepKey};
 use tollgate::ledger::{BusyReason, Claim};
 use tollgate::plan::{FolderCatalog, Plan, Step};
 use tollgate::policy::{PolicyRuntime, PolicyStore, RuntimeOptions};
@@ -194,7 +196,7 @@ async fn fault_24_a_step_taken_back_never_runs_again(flavour: Flavour) {
     let counted = changes(&chain).await;
     let (error, retryable) = refused(chain.deliver(&plugin, &up).await);
     let ExecutionError::Superseded { by } = &error else { panic!("{error}") };
-    assert_eq!(by.as_ref().map(|key| key.as_str()), Some("up:1:compensate"));
+    assert_eq!(by.as_ref().map(StepKey::as_str), Some("up:1:compensate"));
     assert!(!retryable);
     assert_eq!(changes(&chain).await, counted);
     assert_eq!(ids(&chain).await, [] as [u32; 0]);
@@ -349,9 +351,9 @@ async fn fingerprint(chain: &Chain) -> String {
          information_schema.columns WHERE table_schema = 'plugin_preview' ORDER BY 1",
         "SELECT CONCAT_WS(' ', id, word) FROM entry",
     ] {
-        said.push_str(&format!("{:?}\n", chain.rows::<String>(query).await));
+        writeln!(said, "{:?}", chain.rows::<String>(query).await).unwrap();
     }
-    said.push_str(&format!("{:?}", changes(chain).await));
+    write!(said, "{:?}", changes(chain).await).unwrap();
     said
 }
 

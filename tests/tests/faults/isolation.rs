@@ -229,7 +229,7 @@ async fn fault_78_a_policy_that_does_not_decide_lets_nothing_run(flavour: Flavou
         let executor = SqlJdbcV1::new(config.sql_target.as_ref().unwrap(), hostile_policy(decide));
         let catalog = plugin.catalog();
         let outcome = executor.execute(&step, &catalog);
-        let bounded = tokio::time::timeout(Duration::from_secs(120), outcome).await;
+        let bounded = tokio::time::timeout(Duration::from_mins(2), outcome).await;
         let (error, _) = refused(bounded.expect("a decision is bounded"));
         assert!(matches!(error, ExecutionError::NoDecision(_)), "{decide:?}: {error:?}");
         assert!(error.refusals().is_empty(), "no decision is no denial");

@@ -1,5 +1,6 @@
 //! 40 to 43: sessions and servers that end in the middle.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable as _;
@@ -173,10 +174,12 @@ async fn fault_43_a_server_killed_during_ddl_leaves_what_can_be_run_again(flavou
     let slowly = tollgate::fault_points::Faults::parse("statement=pause:15@1..", 0).unwrap();
     let mut payload = String::new();
     for number in 0..MANY {
-        payload.push_str(&format!(
+        writeln!(
+            payload,
             "CREATE TABLE IF NOT EXISTS t{number} (id INT PRIMARY KEY, w VARCHAR(20)) \
-             ENGINE=InnoDB; INSERT IGNORE INTO t{number} (id, w) VALUES (1, 'one');\n"
-        ));
+             ENGINE=InnoDB; INSERT IGNORE INTO t{number} (id, w) VALUES (1, 'one');"
+        )
+        .unwrap();
     }
     let plugin = Plugin::install(&payload, None);
     let step = plugin.step("up", Direction::Forward);
