@@ -30,8 +30,8 @@ impl Staged {
         command.env("TOLLGATE_FAULT_POINTS", &self.points).env("TOLLGATE_FAULT_LOG", self.log())
     }
 
-    /// What took place so far, in order, such as `complete crash 2`: point, action, and the how
-    /// manieth time the point was reached.
+    /// What took place so far, in order, such as `complete crash 2`: point, action, and how often
+    /// the point had been reached by then.
     pub fn fired(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.log()).unwrap_or_default();
         log.lines().map(str::to_owned).collect()

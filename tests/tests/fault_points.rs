@@ -77,8 +77,8 @@ fn without_the_feature_a_point_leaves_no_trace() {
     let source = folder.path().join("program.rs");
     let program = folder.path().join("program");
     fs::write(&source, PROGRAM.replace("{module}", &module)).unwrap();
-    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let compiled = Command::new(compiler)
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let compiled = Command::new(rustc)
         .current_dir(repository())
         .args(["--edition=2024", "-o"])
         .args([&program, &source])

@@ -33,7 +33,7 @@ pub struct Firing {
     pub point: &'static str,
     /// What, such as `error-after`.
     pub action: &'static str,
-    /// The how manieth time the point was reached, from 1.
+    /// How often the point had been reached by then, from 1.
     pub hit: u64,
 }
 
@@ -218,10 +218,13 @@ fn chance(seed: u64, rule: usize, hit: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use super::*;
 
-    async fn write(sent: &AtomicU64) -> Result<u64, mysql_async::Error> {
-        Ok(sent.fetch_add(1, Ordering::SeqCst))
+    /// Counts when it is polled: a write that is not sent is not counted.
+    fn write(sent: &AtomicU64) -> impl Future<Output = Result<u64, mysql_async::Error>> {
+        std::future::poll_fn(|_| Poll::Ready(Ok(sent.fetch_add(1, Ordering::SeqCst))))
     }
 
     #[tokio::test]

@@ -35,7 +35,7 @@ pub(crate) const MIXED: &str = "
 pub(crate) const RECEIPT: &str = "sql:preview:up:1";
 
 /// How long what was staged may take until it is seen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The chain, the release and its one step, `up:1`.
 pub(crate) struct Stage {
