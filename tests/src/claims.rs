@@ -77,6 +77,7 @@ pub fn failure() -> Failure {
         code: "server-1062".to_owned(),
         statement: Some(2),
         message: "Duplicate entry 'canary-7' for key 'PRIMARY'".to_owned(),
+        remark: None,
         settled: true,
     }
 }

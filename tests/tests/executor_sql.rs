@@ -1,9 +1,7 @@
 //! `sql-jdbc:v1` on a real server: what it applies, and that it applies it once.
 
-use mysql_async::prelude::Queryable as _;
-use tollgate::executor::{ExecutionError, Executor as _, Outcome, Uncertainty};
+use tollgate::executor::{ExecutionError, Outcome, Uncertainty};
 use tollgate::ids::Direction;
-use tollgate::plan::Step;
 use tollgate_tests::chain::{Chain, Plugin};
 
 const FORWARD: &str = "
@@ -167,46 +165,6 @@ async fn what_fails_half_way_leaves_no_rows() {
 }
 
 #[tokio::test]
-async fn every_field_of_the_identity_is_compared() {
-    let chain = Chain::start().await;
-    chain.admin_run(ENTRY).await;
-    let plugin = Plugin::install(ROWS, Some("DELETE FROM entry WHERE id IN (1, 2)"));
-    let step = plugin.step("up", Direction::Forward);
-    applied(&chain.deliver(&plugin, &step).await);
-    let counted = changes(&chain).await;
-
-    plugin.reinstall("2.0.0", ROWS, None);
-    plugin.install_as("invoices", "1.0.0", ROWS, None);
-    let keyed = |step: Step| Step { key: "up:1".parse().unwrap(), ..step };
-    let forward =
-        |plan: tollgate::plan::Plan| keyed(plan.steps()[0].step(Direction::Forward).unwrap());
-    let mut back = keyed(plugin.step("up", Direction::Compensate));
-    // What it reverses is told by its key, which is the step's own here.
-    back.reverses = None;
-    for (field, step) in [
-        ("plugin_version", forward(plugin.plan("up", "2.0.0"))),
-        ("plugin_code", forward(plugin.plan_of("invoices", "up", "1.0.0"))),
-        ("direction", back),
-    ] {
-        let (error, retryable) = refused(chain.deliver(&plugin, &step).await);
-        let ExecutionError::IdentityMismatch(fields) = &error else { panic!("{field}: {error}") };
-        assert!(fields.iter().any(|found| found.as_str() == field), "{field}: {fields:?}");
-        assert!(!retryable);
-    }
-    let elsewhere = chain.executor_with(&[("SQL_TARGET_ENVIRONMENT_CODE", "live")]);
-    let (error, _) = refused(elsewhere.execute(&step, &plugin.catalog()).await);
-    assert!(error.to_string().contains("`environment_code`"), "{error}");
-
-    plugin.reinstall("1.0.0", "INSERT IGNORE INTO entry (id, word) VALUES (9, 'nine')", None);
-    let other = plugin.step("up", Direction::Forward);
-    let (error, _) = refused(chain.deliver(&plugin, &other).await);
-    assert!(error.to_string().contains("`content_hash`"), "{error}");
-
-    assert_eq!(changes(&chain).await, counted, "a mismatch must change nothing");
-    assert_eq!(chain.receipt("up:1").await.unwrap(), ("SUCCEEDED".to_owned(), 1, None));
-}
-
-#[tokio::test]
 async fn a_payload_without_repeatable_statements_is_refused_with_everything_else() {
     let chain = Chain::start().await;
     let plugin = Plugin::install("UPDATE entry SET word = 'x'", None);
@@ -219,51 +177,6 @@ async fn a_payload_without_repeatable_statements_is_refused_with_everything_else
     assert!(!retryable && error.to_string().contains("`policy-denied`"), "{error}");
     // Nothing was claimed.
     assert_eq!(chain.receipt("up:1").await, None);
-}
-
-#[tokio::test]
-async fn a_statement_larger_than_the_servers_packet_is_refused_before_the_claim() {
-    let chain = Chain::start().await;
-    chain.server.execute(&["SET GLOBAL max_allowed_packet = 8192"]).await;
-    let long = "x".repeat(8192);
-    let payload = format!("INSERT IGNORE INTO entry (id, word) VALUES (1, '{long}')");
-    let plugin = Plugin::install(&payload, None);
-    let (error, _) = refused(chain.deliver(&plugin, &plugin.step("up", Direction::Forward)).await);
-    assert!(matches!(error, ExecutionError::PacketTooLarge { bytes_max: 8192, .. }), "{error}");
-    assert_eq!(chain.receipt("up:1").await, None);
-}
-
-#[tokio::test]
-async fn the_protocol_in_use_makes_the_server_refuse_two_statements_in_one_text() {
-    let chain = Chain::start().await;
-    let mut admin = chain.admin().await;
-    let two = "CREATE TABLE one (id INT); CREATE TABLE two (id INT)";
-    match admin.prep(two).await {
-        Err(mysql_async::Error::Server(error)) => assert_eq!(error.code, 1064),
-        other => panic!("expected a refusal, got {other:?}"),
-    }
-    assert_eq!(chain.rows::<String>("SHOW TABLES LIKE '%o%'").await.len(), 1);
-    // The same text in the other protocol: both would have run.
-    admin.query_drop(two).await.unwrap();
-    assert_eq!(chain.rows::<String>("SHOW TABLES LIKE '%o%'").await.len(), 3);
-}
-
-#[tokio::test]
-async fn statements_reach_the_server_one_by_one_behind_their_sessions_marker() {
-    let chain = Chain::start().await;
-    chain.server.execute(&["SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = ON"]).await;
-    let plugin = Plugin::install(FORWARD, None);
-    applied(&chain.deliver(&plugin, &plugin.step("up", Direction::Forward)).await);
-    let log = "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log \
-               WHERE command_type = 'Execute' ORDER BY event_time";
-    let executed: Vec<String> = chain.rows(log).await;
-    assert_eq!(executed.len(), 5, "{executed:?}");
-    for text in &executed {
-        assert!(text.starts_with("/* tollgate-"), "{text}");
-        assert!(text.contains("`plugin_preview`."), "{text}");
-    }
-    // What looks like parameters of the driver came through as it was.
-    assert!(executed[2].contains("paid :done?"), "{}", executed[2]);
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod outbox;
 mod output;
 mod policy;
 mod receipts;
+mod reconcile;
 mod replace;
 mod sandbox;
 mod status;

@@ -13,6 +13,7 @@ use tollgate::outbox::{
 use tollgate::plan::PlanCode;
 
 use super::output::visible;
+use super::reconcile::Reconcile;
 use super::{Exit, Failure, Global, Run, configuration, output};
 
 /// Steps needing attention that are shown at most.
@@ -31,6 +32,7 @@ Examples:
   tollgate outbox loyalty-1.0.0
   tollgate outbox --json
   tollgate outbox retry loyalty-1.0.0:3
+  tollgate outbox reconcile
 
 States:
   WAITING          an earlier step of its plan is not done
@@ -59,6 +61,7 @@ pub(super) struct Outbox {
 #[derive(Debug, Subcommand)]
 enum Command {
     Retry(Retry),
+    Reconcile(Reconcile),
 }
 
 /// Deliver a step again that needed attention
@@ -84,6 +87,7 @@ impl Run for Outbox {
         let config = configuration::read(global)?;
         let control = configuration::control(&config)?;
         match &self.command {
+            Some(Command::Reconcile(command)) => return command.run(&config),
             Some(Command::Retry(retry)) => {
                 configuration::block_on(retry_step(control, &retry.key))??;
                 output::print(&format!("step `{}` is due again\n", retry.key))?;
@@ -169,38 +173,39 @@ impl Shown {
         }
         if !self.steps.is_empty() {
             text.push('\n');
-            text.push_str(&self.table());
+            text.push_str(&table(&self.steps));
         }
         if !self.is_plan && !self.steps.is_empty() {
             text.push_str("\nmend the cause, then `tollgate outbox retry STEP`\n");
         }
         text
     }
+}
 
-    fn table(&self) -> String {
-        let keys = self.steps.iter().map(|step| step.step_key.as_str().len());
-        let width = keys.max().unwrap_or_default().max(4);
-        let mut text = format!("{:<width$}  {:<15}  {:>8}  RECEIPT\n", "STEP", "STATE", "ATTEMPTS");
-        for step in &self.steps {
-            let receipt = step.external_receipt.as_deref().unwrap_or("-");
-            let _ = writeln!(
-                text,
-                "{:<width$}  {:<15}  {:>8}  {receipt}",
-                step.step_key.as_str(),
-                step.status.as_str(),
-                step.attempt_count
-            );
-            let is_open = !matches!(step.status, Status::Applied | Status::Superseded);
-            if let Some(code) = step.last_error_code.as_ref().filter(|_| is_open) {
-                let error = visible(step.last_error.as_deref().unwrap_or_default());
-                let _ = writeln!(text, "    {code}: {error}");
-            }
-            if step.status == Status::Claimed && step.lease_is_over {
-                text.push_str("    its lease is over: the next worker takes it\n");
-            }
+/// A line a step, and a second one under those that failed.
+pub(super) fn table(steps: &[ListedStep]) -> String {
+    let keys = steps.iter().map(|step| step.step_key.as_str().len());
+    let width = keys.max().unwrap_or_default().max(4);
+    let mut text = format!("{:<width$}  {:<15}  {:>8}  RECEIPT\n", "STEP", "STATE", "ATTEMPTS");
+    for step in steps {
+        let receipt = step.external_receipt.as_deref().unwrap_or("-");
+        let _ = writeln!(
+            text,
+            "{:<width$}  {:<15}  {:>8}  {receipt}",
+            step.step_key.as_str(),
+            step.status.as_str(),
+            step.attempt_count
+        );
+        let is_open = !matches!(step.status, Status::Applied | Status::Superseded);
+        if let Some(code) = step.last_error_code.as_ref().filter(|_| is_open) {
+            let error = visible(step.last_error.as_deref().unwrap_or_default());
+            let _ = writeln!(text, "    {code}: {error}");
         }
-        text
+        if step.status == Status::Claimed && step.lease_is_over {
+            text.push_str("    its lease is over: the next worker takes it\n");
+        }
     }
+    text
 }
 
 impl From<OutboxFault> for Failure {

@@ -3,12 +3,14 @@
 //! The one table from error numbers to "try again" or "not without a person". Numbers are those of
 //! the MySQL Server Error Reference and MariaDB's error codes; where both differ the row says so.
 
+use std::fmt;
+
 use crate::blame::Blame;
 use crate::ledger::without_literals;
+use crate::target::Blocker;
 
 /// A statement that the server refused or gave up.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the server answered error {code} ({sqlstate}): {text}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
     /// The server's error number.
     pub code: u16,
@@ -16,6 +18,19 @@ pub struct ServerError {
     pub sqlstate: String,
     /// The server's message without anything it quotes.
     pub text: String,
+    /// Of a lock that was not given: sessions that may hold it. `None` when it was no lock, or when
+    /// the server does not show this account who holds it.
+    pub blockers: Option<Vec<Blocker>>,
+}
+
+impl std::error::Error for ServerError {}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, sqlstate, text, .. } = self;
+        write!(f, "the server answered error {code} ({sqlstate}): {text}")?;
+        self.remark().map_or(Ok(()), |remark| write!(f, "; {remark}"))
+    }
 }
 
 /// What kind of refusal a server error is.
@@ -101,7 +116,23 @@ impl ServerError {
             code: error.code,
             sqlstate: error.state.chars().filter(char::is_ascii_alphanumeric).take(5).collect(),
             text: without_literals(&error.message),
+            blockers: None,
         }
+    }
+
+    /// What the host found out about it: who was in the way.
+    pub fn remark(&self) -> Option<String> {
+        if self.refusal() != Refusal::Contention {
+            return None;
+        }
+        Some(match self.blockers.as_deref() {
+            None => "the account is not shown who holds the lock".to_owned(),
+            Some([]) => "nobody holds the lock any more".to_owned(),
+            Some(blockers) => {
+                let named: Vec<String> = blockers.iter().map(ToString::to_string).collect();
+                format!("in the way: {}", named.join("; "))
+            }
+        })
     }
 
     /// What kind of refusal it is.
@@ -144,7 +175,7 @@ mod tests {
     use super::*;
 
     fn error(code: u16) -> ServerError {
-        ServerError { code, sqlstate: "HY000".to_owned(), text: String::new() }
+        ServerError { code, sqlstate: "HY000".to_owned(), text: String::new(), blockers: None }
     }
 
     #[test]

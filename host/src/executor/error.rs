@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::admission::Findings;
 use super::classify::ServerError;
+use super::sql_jdbc::Drift;
 use crate::blame::Blame;
 use crate::ids::StepKey;
 use crate::ledger::{ClaimError, IdentityField, LedgerFault};
@@ -90,6 +91,14 @@ pub enum ExecutionError {
         #[source]
         source: ServerError,
     },
+    /// A statement did nothing, since something else has the name of the table it creates.
+    #[error("statement {} met another object of its table's name: {drift}", .statement + 1)]
+    Drift {
+        /// The statement, from 0.
+        statement: u32,
+        /// How it differs.
+        drift: Drift,
+    },
     /// A statement did not end within its budget and was stopped.
     #[error("statement {} did not end within {} s and was stopped", .statement + 1, budget.as_secs())]
     StatementBudget {
@@ -137,6 +146,7 @@ impl ExecutionError {
             Self::Superseded { .. } => "superseded",
             Self::ReceiptPruned => "receipt-pruned",
             Self::Statement { .. } => "statement-failed",
+            Self::Drift { .. } => "drift",
             Self::StatementBudget { .. } => "statement-budget",
             Self::ConnectionLost { .. } => "connection-lost",
             Self::LeaseOver { .. } => "lease-over",
@@ -163,7 +173,8 @@ impl ExecutionError {
             | Self::PinRefused
             | Self::NeedsAttention { .. }
             | Self::Superseded { .. }
-            | Self::ReceiptPruned => false,
+            | Self::ReceiptPruned
+            | Self::Drift { .. } => false,
             Self::Catalog(error) => error.is_retryable(),
             Self::NoDecision(error) => error.is_retryable(),
             Self::Target(error) => error.is_transient(),
@@ -185,9 +196,10 @@ impl ExecutionError {
             Self::Catalog(CatalogError::Unavailable(_)) => Blame::Operator,
             Self::Catalog(CatalogError::Broken(_)) => Blame::Plugin,
             Self::NoDecision(error) => error.blame(),
-            Self::PacketTooLarge { .. } | Self::NeedsAttention { .. } | Self::PinRefused => {
-                Blame::Operator
-            }
+            Self::PacketTooLarge { .. }
+            | Self::NeedsAttention { .. }
+            | Self::PinRefused
+            | Self::Drift { .. } => Blame::Operator,
             Self::TextNotCarried { .. } => Blame::Bug,
             Self::Target(error) => error.blame(),
             Self::Session(fault) => fault.blame(),
@@ -237,6 +249,10 @@ impl ExecutionError {
             Self::Superseded { .. } => "publish a new plan to apply the contribution again",
             Self::Statement { source, .. } => source.help(),
             Self::Commit(fault) => fault.help(),
+            Self::Drift { .. } => {
+                "compare `SHOW CREATE TABLE` with the payload; drop or rename what is there if it is \
+                 nobody's, then deliver the step again"
+            }
             Self::StatementBudget { .. } => {
                 "see with `SHOW PROCESSLIST` what holds it up, then deliver the step again"
             }
@@ -254,6 +270,7 @@ impl ExecutionError {
             Self::PacketTooLarge { statement, .. }
             | Self::TextNotCarried { statement }
             | Self::Statement { statement, .. }
+            | Self::Drift { statement, .. }
             | Self::StatementBudget { statement, .. }
             | Self::LeaseOver { statement }
             | Self::ConnectionLost { statement } => Some(*statement),

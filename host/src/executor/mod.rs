@@ -23,7 +23,7 @@ pub use dry_run::{DryRunReport, DryRunV1};
 pub use error::ExecutionError;
 pub use outcome::{Outcome, Uncertainty};
 pub use registry::{ExecutorRegistry, ExecutorUnavailable, RegistryError, STATUS_BUDGET};
-pub use sql_jdbc::SqlJdbcV1;
+pub use sql_jdbc::{Drift, SqlJdbcV1};
 pub use status::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
 
 pub use crate::plan::BoxFuture;

@@ -3,6 +3,7 @@
 use super::fault::LedgerFault;
 use super::inspection::own_row;
 use super::lease::Lease;
+use super::redact::ERROR_TEXT_STORED_MAX;
 use super::state::{Answer, Event, transition};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
@@ -64,7 +65,7 @@ impl CompleteError {
 
 /// Why a payload failed, as the receipt keeps it.
 ///
-/// The text goes through [`without_literals`](super::without_literals) whatever it is.
+/// The message goes through [`without_literals`](super::without_literals) whatever it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// A stable code; kept as `a-z 0-9 -`, at most 64 characters.
@@ -73,6 +74,8 @@ pub struct Failure {
     pub statement: Option<u32>,
     /// What happened, such as the server's message.
     pub message: String,
+    /// What the host found out besides, in its own words: kept as it is. Never a payload's literal.
+    pub remark: Option<String>,
     /// Whether the payload's session is known to run nothing of it any more: it answered, or
     /// [`Ledger::inspect`] saw it gone. Otherwise the receipt keeps naming it, and the next holder
     /// looks for it.
@@ -82,9 +85,15 @@ pub struct Failure {
 impl Failure {
     fn text(&self) -> String {
         let message = super::without_literals(&self.message);
-        match self.statement {
+        let text = match self.statement {
             Some(index) => format!("statement {index}: {message}"),
             None => message,
+        };
+        match &self.remark {
+            Some(remark) => {
+                format!("{text}; {remark}").chars().take(ERROR_TEXT_STORED_MAX).collect()
+            }
+            None => text,
         }
     }
 }
@@ -162,7 +171,11 @@ impl Ledger {
             Err(fault) => {
                 // Whether or not its answer comes: without a COMMIT nothing is committed.
                 let _ = sql::execute(connection, bound, "ROLLBACK").await;
-                Err(CompleteError::RolledBack(fault))
+                if fault.is_table_lost() {
+                    Err(CompleteError::RowLost)
+                } else {
+                    Err(CompleteError::RolledBack(fault))
+                }
             }
         }
     }
@@ -198,7 +211,6 @@ impl Ledger {
                 Answer::RowLost => Err(CompleteError::RowLost),
                 _ => Err(CompleteError::LeaseLost),
             },
-            Err(LedgerFault::Refused { code: 1146, .. }) => Err(CompleteError::RowLost),
             Err(_) => Err(CompleteError::LeaseLost),
         }
     }
@@ -220,7 +232,10 @@ impl Ledger {
         let Failure { code, settled, .. } = failure;
         let statement = writes::fail(&lease.key, &lease.token, code, &failure.text(), *settled);
         let recorded = sql::execute(connection, bound, &statement);
-        let changed = at(Point::FailRecord, recorded).await?;
+        let changed = match at(Point::FailRecord, recorded).await {
+            Err(fault) if fault.is_table_lost() => return Err(FailError::RowLost),
+            answer => answer?,
+        };
         // The session may have autocommit off.
         sql::execute(connection, bound, "COMMIT").await?;
         if changed == 1 {

@@ -34,6 +34,12 @@ pub enum LedgerFault {
         /// The column.
         column: &'static str,
     },
+    /// A row says what no write of the ledger leaves behind: it was edited by hand.
+    #[error("the receipt's `{column}` contradicts the rest of it")]
+    Contradictory {
+        /// The column.
+        column: &'static str,
+    },
 }
 
 impl From<ServerFailure> for LedgerFault {
@@ -88,7 +94,7 @@ impl LedgerFault {
                 code,
                 1205 | 1213 | 1040 | 1047 | 1317 | 1053 | 1290 | 1792 | 1836 | 1927 | 4031
             ),
-            Self::Unreadable { .. } => false,
+            Self::Unreadable { .. } | Self::Contradictory { .. } => false,
         }
     }
 
@@ -99,6 +105,7 @@ impl LedgerFault {
             Self::AnswerLost => "ledger-answer-lost",
             Self::TimedOut { .. } => "ledger-statement-timeout",
             Self::Unreadable { .. } => "ledger-unreadable",
+            Self::Contradictory { .. } => "receipt-contradictory",
         }
     }
 
@@ -106,7 +113,8 @@ impl LedgerFault {
     pub const fn blame(&self) -> Blame {
         match self {
             Self::Refused { code: 1044 | 1142 | 1143 | 1146 | 1054 | 1665, .. }
-            | Self::Unreadable { .. } => Blame::Operator,
+            | Self::Unreadable { .. }
+            | Self::Contradictory { .. } => Blame::Operator,
             Self::Refused { .. } | Self::AnswerLost | Self::TimedOut { .. } => Blame::Server,
         }
     }
@@ -133,6 +141,9 @@ impl LedgerFault {
             Self::Unreadable { .. } => {
                 "run `tollgate doctor`: the row was written by hand or by a newer version"
             }
+            Self::Contradictory { .. } => {
+                "see with `tollgate receipts --key` what the row says, and restore it from a backup"
+            }
         }
     }
 
@@ -144,6 +155,11 @@ impl LedgerFault {
 
     pub(super) const fn is_duplicate_key(&self) -> bool {
         matches!(self, Self::Refused { code: 1062, .. })
+    }
+
+    /// The table is not there, and every receipt with it.
+    pub(super) const fn is_table_lost(&self) -> bool {
+        matches!(self, Self::Refused { code: 1146, .. })
     }
 
     /// The table, a column or the unique key is not there.

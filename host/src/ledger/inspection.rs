@@ -112,7 +112,11 @@ pub(super) async fn own_row(
         literal(lease.key.as_str()),
     );
     let options = ledger.options();
-    let rows = sql::rows(connection, options.statement_timeout, &query).await?;
+    let rows = match sql::rows(connection, options.statement_timeout, &query).await {
+        // A table that was dropped has lost this row like any other.
+        Err(fault) if fault.is_table_lost() => Vec::new(),
+        answer => answer?,
+    };
     let Some(columns) = rows.first() else {
         return Ok((State::Absent { previous: Previous::Gone }, None));
     };

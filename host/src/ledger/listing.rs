@@ -129,6 +129,26 @@ impl Ledger {
         Ok(self.read_row(connection, key).await?.map(|row| row.receipt))
     }
 
+    /// Those of the steps that are done, pruned or not.
+    pub async fn done(
+        &self,
+        connection: &mut TargetConnection,
+        keys: &[StepKey],
+    ) -> Result<Vec<StepKey>, ReadError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let listed: Vec<String> = keys.iter().map(|key| literal(key.as_str())).collect();
+        let query = format!(
+            "SELECT r.step_idempotency_key AS step_key FROM {TABLE} r \
+             WHERE r.status IN ('SUCCEEDED', 'PRUNED') AND r.step_idempotency_key IN ({})",
+            listed.join(", ")
+        );
+        let rows = sql::rows(connection, self.options().statement_timeout, &query).await?;
+        let read = |columns: &crate::session::Columns| columns.required("step_key");
+        Ok(rows.iter().map(read).collect::<Result<_, _>>().map_err(LedgerFault::from)?)
+    }
+
     /// A page of receipts below `before` (see [`Page::next`]), at most `size` and at most 500.
     pub async fn list(
         &self,

@@ -11,6 +11,7 @@
 mod bootstrap;
 mod claim;
 mod completion;
+mod consistency;
 mod counterpart;
 mod fault;
 mod inspection;

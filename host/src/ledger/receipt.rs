@@ -228,6 +228,9 @@ pub struct Receipt {
     pub lease_deadline: DatabaseTime,
     /// The deadline is further ahead than any lease is long: the server's clock went back.
     pub lease_implausible: bool,
+    /// A column that contradicts the rest of the row, which was then edited by hand: the step is
+    /// refused.
+    pub contradiction: Option<&'static str>,
     /// Grows with every write.
     pub generation: u64,
     /// How often the payload was allowed to start.

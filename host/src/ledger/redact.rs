@@ -4,7 +4,10 @@
 //! `Incorrect integer value: 'secret'`. It also names accounts (`'user'@'host'`). None of it may reach a
 //! receipt, a log or a page.
 
-/// Longest text of an error in a receipt, in characters; the column is 1,000 wide.
+/// As much as the receipt's column takes, in characters.
+pub(super) const ERROR_TEXT_STORED_MAX: usize = 1000;
+
+/// Longest text of a server's message in a receipt, in characters; half of the column.
 pub(super) const ERROR_TEXT_CHARS_MAX: usize = 500;
 
 /// Longest code of an error in a receipt, in characters.

@@ -101,9 +101,11 @@ impl Ledger {
     ) -> Result<(), RenewError> {
         let bound = self.options().statement_timeout;
         let statement = writes::extend(&lease.key, &lease.token, lease.duration, statements_done);
-        if at(Point::Renew, sql::execute(connection, bound, &statement)).await? == 1 {
-            return Ok(());
-        }
+        match at(Point::Renew, sql::execute(connection, bound, &statement)).await {
+            Ok(1) => return Ok(()),
+            Err(fault) if fault.is_table_lost() => return Err(RenewError::RowLost),
+            answer => answer?,
+        };
         let (state, _) = own_row(self, connection, lease, "").await?;
         Err(match transition(state, Event::Renew).answer {
             Answer::CompletedByMe | Answer::CompletedByOther => RenewError::Over,

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::consistency;
 use super::fault::LedgerFault;
 use super::receipt::{DatabaseTime, Receipt, Standing, Status, StepIdentity};
 use super::state::{Executions, LeaseTime, Previous};
@@ -127,10 +128,12 @@ impl LedgerRow {
         let marked_session: Option<u64> = columns.value("marked_session")?;
         let mut receipt = receipt(columns, id)?;
         receipt.lease_implausible = left > longest;
+        let token: String = columns.required("lease_token")?;
+        receipt.contradiction = consistency::contradiction(&receipt, &token, holder.as_ref());
         receipt.standing = standing(&receipt, lease, marked_session.is_some(), executions_max);
         Ok(Some(Self {
             receipt,
-            token: columns.required("lease_token")?,
+            token,
             lease,
             lease_left: left.min(longest),
             holder,
@@ -212,6 +215,7 @@ fn receipt(columns: &Columns, id: u64) -> Result<Receipt, LedgerFault> {
         standing: Standing::Failed,
         lease_deadline: columns.required::<DatabaseTime>("lease_deadline")?,
         lease_implausible: false,
+        contradiction: None,
         generation: columns.required("generation")?,
         execution_count: columns.required("execution_count")?,
         statement_count: columns.required("statement_count")?,

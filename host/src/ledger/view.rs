@@ -114,6 +114,9 @@ impl Claiming<'_> {
             let read = LedgerRow::read(columns, executions_max)?;
             if columns.required::<u8>("part")? == 0 {
                 opposite = columns.value("opposite")?;
+                if let Some(column) = read.as_ref().and_then(|row| row.receipt.contradiction) {
+                    return Err(LedgerFault::Contradictory { column });
+                }
                 row = read;
             } else {
                 counterpart = read;

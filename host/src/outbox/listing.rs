@@ -100,6 +100,25 @@ impl Outbox {
         list(connection, &query, vec![limit.into()]).await
     }
 
+    /// Steps that `sql-jdbc:v1` applied, enqueued after this one, in that order; at most so many.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn applied_sql(
+        &self,
+        connection: &mut ControlConnection,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<ListedStep>, OutboxFault> {
+        let query = format!(
+            "{} WHERE status = 'APPLIED' AND executor_code = ? AND id > ? ORDER BY id LIMIT ?",
+            select()
+        );
+        let executor = ExecutorCode::sql_jdbc_v1();
+        list(connection, &query, vec![executor.as_str().into(), after.into(), limit.into()]).await
+    }
+
     /// How many steps are in which status, of one plan or of all. Of all it reads an index to its
     /// end: for people, not for monitors that ask every second.
     ///

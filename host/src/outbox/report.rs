@@ -55,6 +55,9 @@ pub enum Report {
         /// How long to wait first.
         retry_after: Duration,
     },
+    /// It is not known whether it was applied, and its receipt is gone: delivering it again would
+    /// not tell, so a person has to look first. Not counted as failed.
+    Lost(Reason),
     /// There is nothing that could carry it out now. Not counted as failed.
     Unavailable {
         /// Why.
@@ -104,7 +107,9 @@ pub(super) fn settle(report: &Report, failure_count: u32, attempts_max: u32) -> 
             };
             Settlement { failure_count, ..settled(event, delay, Some(reason)) }
         }
-        Report::Refused(reason) => settled(Event::Attend, Duration::ZERO, Some(reason)),
+        Report::Refused(reason) | Report::Lost(reason) => {
+            settled(Event::Attend, Duration::ZERO, Some(reason))
+        }
         Report::Superseded(reason) => settled(Event::Overtake, Duration::ZERO, Some(reason)),
         Report::Unknown { reason, retry_after } => {
             settled(Event::Defer, (*retry_after).min(BACKOFF_MAX), Some(reason))

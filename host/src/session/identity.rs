@@ -216,7 +216,8 @@ fn derived_id(flavour: Flavour, variables: &Variables) -> String {
 /// The second the server was started in.
 ///
 /// Uptime is the statement's own time minus the start; taken in one statement the difference is the
-/// start, exactly and whatever the clock did since.
+/// start, exactly and whatever the clock did since. A session whose clock was set to before the start
+/// has a negative uptime, which the server shows as an unsigned number.
 async fn started_at(
     conn: &mut Conn,
     server: &ServerIdentity,
@@ -229,8 +230,8 @@ async fn started_at(
         "information_schema.global_status"
     };
     let statement = format!(
-        "SELECT CAST(UNIX_TIMESTAMP() - variable_value AS UNSIGNED) FROM {table} \
-         WHERE variable_name = 'UPTIME'"
+        "SELECT CAST(UNIX_TIMESTAMP() AS SIGNED) - CAST(CAST(variable_value AS UNSIGNED) AS SIGNED) \
+         FROM {table} WHERE variable_name = 'UPTIME'"
     );
     conn.query_first(statement).await.map_err(|error| ServerFailure::of(&error))
 }

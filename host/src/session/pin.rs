@@ -30,6 +30,8 @@ pub(crate) enum Wanted {
     Number(u64),
     /// This set of words, separated by commas in any order, none besides them.
     Words(Vec<String>),
+    /// Whatever it reads as: what was set is not what is read back.
+    Anything,
 }
 
 /// A variable that does not have the value it was set to.
@@ -148,6 +150,7 @@ impl Wanted {
                 found.split('.').next().and_then(|whole| whole.parse().ok()) == Some(*number)
                     && found.split('.').nth(1).is_none_or(|rest| rest.bytes().all(|b| b == b'0'))
             }
+            Self::Anything => true,
             Self::Words(words) => {
                 let mut wanted: Vec<_> =
                     words.iter().map(|word| word.to_ascii_uppercase()).collect();
@@ -169,6 +172,7 @@ impl Wanted {
             Self::Text(text) => text.clone(),
             Self::Number(number) => number.to_string(),
             Self::Words(words) => words.join(","),
+            Self::Anything => String::new(),
         }
     }
 }

@@ -98,7 +98,6 @@ impl TargetConnection {
     }
 
     /// The driver's connection.
-    #[allow(dead_code, reason = "its first user is the ledger")]
     pub(crate) fn conn(&mut self) -> &mut Conn {
         &mut self.conn
     }

@@ -4,6 +4,7 @@
 //! held on that very connection, and the connection is closed before any failure is propagated. It
 //! runs no payload and knows no receipt: that is for `executor` and `ledger`.
 
+mod blockers;
 mod connection;
 mod contract;
 mod control_isolation;
@@ -20,6 +21,7 @@ mod tokens;
 pub use crate::session::{
     Flavour, PinMismatch, ServerFailure, ServerIdentity, ServerVersion, TlsProblem,
 };
+pub use blockers::Blocker;
 pub use connection::{TargetConnection, TargetWarning};
 pub use contract::{ContractProblem, SessionContract};
 pub use error::{Side, TargetError};

@@ -1,7 +1,7 @@
 //! What a target's session is pinned to.
 
 use crate::config::TargetBounds;
-use crate::session::{Pin, Wanted};
+use crate::session::{Pin, Variables, Wanted};
 
 use super::contract::SessionContract;
 
@@ -64,7 +64,28 @@ pub(super) fn pins(contract: &SessionContract, bounds: &TargetBounds) -> Vec<Pin
     pins.extend(transactions());
     pins.extend(bounded(bounds));
     pins.extend(meaning());
+    pins.extend(answers());
+    pins.push(clock());
     pins
+}
+
+/// A session whose clock was stopped, as `init_connect` can, would never see a lease end. Setting
+/// the default makes it run again; what it then reads is the time.
+fn clock() -> Pin {
+    Pin {
+        names: &["timestamp"],
+        expression: Some("DEFAULT".to_owned()),
+        wanted: Wanted::Anything,
+        optional: true,
+    }
+}
+
+/// The pins that the account may set: MariaDB's `secure_timestamp` takes the clock away from every
+/// account like ours, and then nobody can have stopped it (MariaDB, "Server System Variables").
+pub(super) fn settable(pins: Vec<Pin>, known: &Variables) -> Vec<Pin> {
+    let is_secure =
+        known.value("secure_timestamp").is_some_and(|value| !value.eq_ignore_ascii_case("NO"));
+    pins.into_iter().filter(|pin| !is_secure || pin.names != clock().names).collect()
 }
 
 /// How statements become transactions. A holder turns autocommit off where it wants to.
@@ -113,6 +134,12 @@ fn meaning() -> Vec<Pin> {
         // MariaDB: `utf8` is three bytes, as on every MySQL.
         Pin::text(&["old_mode"], "UTF8_IS_UTF8MB3").where_known(),
     ]
+}
+
+/// What the server says of a statement: that an object was there already is a note. There may be no
+/// room to keep it (`max_error_count` is not ours to set on MySQL 8), but it is counted.
+fn answers() -> Vec<Pin> {
+    vec![Pin::switch(&["sql_notes"], true)]
 }
 
 /// Every variable name a pin may have.

@@ -18,6 +18,7 @@ pub(super) const SERVER_VARIABLES: &[&str] = &[
     "binlog_format",
     "innodb_flush_log_at_trx_commit",
     "sync_binlog",
+    "secure_timestamp",
 ];
 
 /// Refuses servers on which a kill, a lock or a DDL does not do what the ledger counts on.

@@ -9,7 +9,9 @@ use super::Shared;
 use super::link::{Away, Link};
 use super::readiness::Side;
 use crate::clock::jittered;
-use crate::executor::{BoxFuture, ExecutionError, Executor, ExecutorUnavailable, Outcome};
+use crate::executor::{
+    BoxFuture, ExecutionError, Executor, ExecutorUnavailable, Outcome, Uncertainty,
+};
 use crate::ids::ExecutorCode;
 use crate::outbox::{Claim, Reason, Report};
 
@@ -147,8 +149,9 @@ fn report(shared: &Shared, claim: &Claim, outcome: Outcome) -> Report {
             }
         }
         Outcome::Indeterminate { reason, retry_after } => {
+            let is_lost = matches!(reason, Uncertainty::ReceiptLost);
             let reason = Reason::new(reason.code(), &reason.to_string());
-            Report::Unknown { reason, retry_after }
+            if is_lost { Report::Lost(reason) } else { Report::Unknown { reason, retry_after } }
         }
     }
 }

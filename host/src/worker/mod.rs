@@ -9,13 +9,15 @@
 //! Any number of workers, on any number of machines, share one outbox: nothing but the control
 //! server coordinates them.
 //!
-//! [`check_plan`] is what has to hold before a plan is enqueued.
+//! [`check_plan`] is what has to hold before a plan is enqueued; [`reconcile()`] holds what was applied
+//! against the ledger.
 
 mod delivery;
 mod drain;
 mod link;
 mod pace;
 mod readiness;
+mod reconcile;
 mod slot;
 mod submission;
 
@@ -37,6 +39,7 @@ use self::readiness::Watch;
 
 pub use drain::Drain;
 pub use readiness::{NotReady, Readiness};
+pub use reconcile::{ReconcileError, reconcile};
 pub use submission::{StepProblem, SubmissionError, check_plan};
 
 /// Bounds of a worker.

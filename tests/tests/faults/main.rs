@@ -9,4 +9,6 @@ mod identity;
 mod integrity;
 mod isolation;
 mod lease;
+mod relay;
+mod scene;
 mod server;

@@ -7,7 +7,7 @@ use tollgate::ids::{Direction, ExecutorCode};
 use tollgate::ledger::{BusyReason, Claim, ClaimError, IdentityField, LedgerOptions};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{LEASE, LEDGER, Place, forward};
+use tollgate_tests::place::{LEASE, LEDGER, Place, forward};
 
 #[tokio::test]
 async fn a_new_step_is_granted_and_recorded() {

@@ -3,65 +3,10 @@
 use std::time::Duration;
 
 use tollgate::digest::Digest;
-use tollgate::ledger::{BusyReason, Claim, IdentityField};
+use tollgate::ledger::{Claim, IdentityField};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{LEDGER, Place, compensation, forward, key};
-
-fn opposite(claim: &Claim) -> Option<&str> {
-    match claim {
-        Claim::Busy(busy) => match &busy.reason {
-            BusyReason::OppositeRunning { key } => Some(key.as_str()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-#[tokio::test]
-async fn a_step_is_not_reversed_while_it_runs() {
-    for flavour in Flavour::available() {
-        let place = Place::on(flavour).await;
-        let (mut one, mut two) = (place.open().await, place.open().await);
-        let up = forward("up");
-        let down = compensation("down", &up);
-        place.granted(&mut one, &up).await;
-        let claim = place.claim(&mut two, &down).await;
-        assert_eq!(opposite(&claim), Some("up"), "{flavour} {claim:?}");
-        // Nor by a caller that does not know which step it reverses.
-        let mut unlinked = down.clone();
-        unlinked.counterpart = None;
-        let claim = place.claim(&mut two, &unlinked).await;
-        assert_eq!(opposite(&claim), Some("up"), "{flavour} {claim:?}");
-        let rows: u64 = place.one(&format!("SELECT COUNT(*) FROM {LEDGER}")).await;
-        assert_eq!(rows, 1);
-    }
-}
-
-#[tokio::test]
-async fn a_step_does_not_run_while_it_is_reversed_nor_afterwards() {
-    for flavour in Flavour::available() {
-        let place = Place::on(flavour).await;
-        let (mut one, mut two) = (place.open().await, place.open().await);
-        let up = forward("up");
-        let down = compensation("down", &up);
-        place.succeed(&up).await;
-        let lease = place.granted(&mut one, &down).await;
-        let claim = place.claim(&mut two, &up).await;
-        assert_eq!(opposite(&claim), Some("down"), "{flavour} {claim:?}");
-        // Another forward step of the same plugin waits too.
-        let claim = place.claim(&mut two, &forward("up-2")).await;
-        assert_eq!(opposite(&claim), Some("down"), "{flavour} {claim:?}");
-        place.ledger.complete(&mut one, &lease).await.unwrap();
-        let claim = place.claim(&mut two, &up).await;
-        let Claim::Superseded { by, recorded } = claim else { panic!("{flavour} {claim:?}") };
-        assert_eq!(by, Some(key("down")));
-        assert_eq!(recorded.status.as_str(), "SUCCEEDED");
-        let claim = place.claim(&mut two, &down).await;
-        assert!(matches!(claim, Claim::AlreadySucceeded(..)), "{flavour} {claim:?}");
-        place.granted(&mut two, &forward("up-2")).await;
-    }
-}
+use tollgate_tests::place::{Place, compensation, forward};
 
 #[tokio::test]
 async fn a_failed_compensation_still_bars_its_step() {

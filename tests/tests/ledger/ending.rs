@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate::ledger::{CompleteError, FailError, Failure, HoldError, RenewError};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{LEDGER, Place, failure, forward};
+use tollgate_tests::place::{LEDGER, Place, failure, forward};
 
 const FOREIGN_TOKEN: &str = "lease_token = 'someone-else', generation = generation + 1";
 
@@ -56,28 +56,6 @@ async fn a_stale_holder_cannot_complete_and_its_dml_is_rolled_back() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_gone_is_said_to_be_gone() {
-    for flavour in Flavour::available() {
-        for loss in ["DELETE FROM", "TRUNCATE", "DROP TABLE"] {
-            let place = Place::on(flavour).await;
-            let (mut connection, wire) = place.open_wired().await;
-            let lease = place.granted(&mut connection, &forward("step-1")).await;
-            place.execute(&format!("{loss} {LEDGER}")).await;
-            wire.say("SET autocommit = 0").await;
-            wire.say("INSERT INTO witness VALUES (1)").await;
-            let error = place.ledger.complete(&mut connection, &lease).await.unwrap_err();
-            let expected = match error {
-                CompleteError::RolledBack(_) => loss == "DROP TABLE",
-                CompleteError::RowLost => loss != "DROP TABLE",
-                _ => false,
-            };
-            assert!(expected, "{flavour} {loss}: {error:?}");
-            assert_eq!(place.witnesses().await, 0, "{flavour} {loss}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_failure_is_recorded_without_what_the_server_quoted() {
     for flavour in Flavour::available() {
         let place = Place::on(flavour).await;
@@ -108,6 +86,7 @@ async fn an_endless_failure_fits_its_columns() {
         code: "x".repeat(1000),
         statement: Some(u32::MAX),
         message: "wörd \\ ' ".repeat(100_000),
+        remark: None,
         settled: false,
     };
     place.ledger.fail(&mut connection, &lease, &failure).await.unwrap();

@@ -3,8 +3,8 @@
 use tollgate::ledger::{Claim, ClaimError, CompleteError, Inspection, PendingClaim};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{LEDGER, Place, failure, forward, granted};
-use crate::wire::Cut;
+use tollgate_tests::place::{LEDGER, Place, failure, forward, granted};
+use tollgate_tests::wire::Cut;
 
 async fn lost_claim(place: &Place, cut: Cut, text: &str) -> PendingClaim {
     let (mut connection, wire) = place.open_wired().await;

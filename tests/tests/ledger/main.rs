@@ -4,8 +4,6 @@ mod claim;
 mod counterpart;
 mod ending;
 mod lost_answers;
-mod place;
 mod reading;
 mod shape;
 mod takeover;
-mod wire;

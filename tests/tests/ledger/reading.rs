@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use tollgate::ids::Direction;
-use tollgate::ledger::{Claim, Filter, ReleaseError, Standing};
+use tollgate::ledger::{Filter, Standing};
 use tollgate_tests::server::Flavour;
 
-use crate::place::{Place, compensation, forward, key};
+use tollgate_tests::place::{Place, compensation, forward, key};
 
 #[tokio::test]
 async fn pages_neither_repeat_nor_skip_while_receipts_are_added() {
@@ -118,32 +118,4 @@ async fn a_receipt_shows_no_token() {
     assert_eq!(token.len(), 32);
     assert!(!shown.contains(&token));
     assert!(place.ledger.read(&mut connection, &key("unknown")).await.unwrap().is_none());
-}
-
-/// The server's clock went back by hours, so the deadline is out of reach.
-#[tokio::test]
-async fn an_implausible_deadline_is_shown_and_an_operator_may_end_the_lease() {
-    for flavour in Flavour::available() {
-        let place = Place::on(flavour).await;
-        let (mut dead, mut connection) = (place.open().await, place.open().await);
-        let request = forward("step-1");
-        place.granted(&mut dead, &request).await;
-        dead.close().await;
-        place.set(&request, "lease_deadline = UTC_TIMESTAMP(6) + INTERVAL 9 HOUR").await;
-        let claim = place.claim(&mut connection, &request).await;
-        let Claim::Busy(busy) = claim else { panic!("{claim:?}") };
-        assert!(busy.retry_after.as_secs() <= 3600, "{flavour}");
-        let receipt = place.ledger.read(&mut connection, &request.key).await.unwrap().unwrap();
-        assert!(receipt.lease_implausible, "{flavour}");
-        let generation = receipt.generation;
-        let stale = place.ledger.release(&mut connection, &request.key, generation - 1).await;
-        assert_eq!(stale, Err(ReleaseError::Changed(request.key.clone())));
-        place.ledger.release(&mut connection, &request.key, generation).await.unwrap();
-        let code = place.column(&request, "last_error_code").await;
-        assert_eq!(code, "released-by-operator");
-        let lease = place.granted(&mut connection, &request).await;
-        place.ledger.complete(&mut connection, &lease).await.unwrap();
-        let over = place.ledger.release(&mut connection, &request.key, generation).await;
-        assert_eq!(over, Err(ReleaseError::NotRunning(request.key.clone())), "{flavour}");
-    }
 }

@@ -100,36 +100,10 @@ async fn a_target_that_holds_the_control_sides_tables_is_refused() {
 }
 
 #[tokio::test]
-async fn a_read_only_server_is_refused() {
-    for flavour in Flavour::available() {
-        let place = Place::on(flavour).await;
-        place.server.execute(&["SET GLOBAL read_only = 1"]).await;
-        let error = place.refused(&place.config()).await;
-        assert_eq!(error, TargetError::ServerReadOnly { variable: "read_only" }, "{flavour}");
-        assert!(error.is_transient());
-    }
-}
-
-#[tokio::test]
 async fn a_server_that_logs_statements_is_refused_before_it_refuses_the_ledger() {
     let server = MariaDb::builder().arg("--log-bin").arg("--binlog-format=STATEMENT").start();
     let place = Place::of(server).await;
     assert_eq!(place.refused(&place.config()).await, TargetError::BinlogStatements);
-}
-
-#[tokio::test]
-async fn only_listed_servers_are_opened_when_there_is_a_list() {
-    for flavour in Flavour::available() {
-        let place = Place::on(flavour).await;
-        let connection = open(&place.config()).await.unwrap();
-        let id = connection.server().id().to_owned();
-        connection.close().await;
-        let listed = format!("other, {}", id.to_uppercase());
-        let config = place.config_with(&[("SQL_TARGET_ALLOWED_SERVERS", &listed)]);
-        open(&config).await.unwrap().close().await;
-        let config = place.config_with(&[("SQL_TARGET_ALLOWED_SERVERS", "other")]);
-        assert_eq!(place.refused(&config).await, TargetError::ServerNotAllowed { id }, "{flavour}");
-    }
 }
 
 #[tokio::test]

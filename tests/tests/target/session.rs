@@ -6,56 +6,6 @@ use tollgate_tests::server::Flavour;
 use crate::fixture::{Place, open};
 
 #[tokio::test]
-async fn a_session_is_pinned_against_the_servers_defaults() {
-    for flavour in Flavour::available() {
-        let mut server = flavour.builder();
-        for option in [
-            "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES",
-            "--character-set-server=latin1",
-            "--transaction-isolation=SERIALIZABLE",
-            "--default-time-zone=+05:00",
-            "--lc-time-names=de_DE",
-            "--completion-type=CHAIN",
-            "--autocommit=0",
-            "--div-precision-increment=9",
-            "--init-connect=SET foreign_key_checks=0, unique_checks=0, sql_safe_updates=1",
-        ] {
-            server = server.arg(option);
-        }
-        let place = Place::of(server.start()).await;
-        let connection = open(&place.config()).await.unwrap();
-        let value = |names: &[&str]| {
-            let value = names.iter().find_map(|name| connection.settings().get(*name));
-            value.map(|value| value.to_ascii_uppercase())
-        };
-        for (names, wanted) in [
-            (&["sql_mode"][..], "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION"),
-            (&["character_set_client"], "UTF8MB4"),
-            (&["character_set_connection"], "UTF8MB4"),
-            (&["character_set_results"], "UTF8MB4"),
-            (&["collation_connection"], "UTF8MB4_GENERAL_CI"),
-            (&["time_zone"], "+00:00"),
-            (&["autocommit"], "ON"),
-            (&["transaction_isolation", "tx_isolation"], "READ-COMMITTED"),
-            (&["completion_type"], "NO_CHAIN"),
-            (&["lock_wait_timeout"], "30"),
-            (&["innodb_lock_wait_timeout"], "30"),
-            (&["wait_timeout"], "600"),
-            (&["foreign_key_checks"], "ON"),
-            (&["unique_checks"], "ON"),
-            (&["sql_safe_updates"], "OFF"),
-            (&["default_storage_engine"], "INNODB"),
-            (&["lc_time_names"], "EN_US"),
-            (&["div_precision_increment"], "4"),
-        ] {
-            assert_eq!(value(names).as_deref(), Some(wanted), "{names:?} on {flavour}");
-        }
-        assert!(connection.max_allowed_packet().unwrap() > 0);
-        connection.close().await;
-    }
-}
-
-#[tokio::test]
 async fn the_contracts_own_words_are_pinned() {
     let place = Place::on(Flavour::MariaDb).await;
     let contract = SessionContract {

@@ -9,7 +9,7 @@ use super::super::output::visible;
 const HEAD: [&str; 8] =
     ["ID", "STEP", "PLUGIN", "DIRECTION", "STATE", "STATEMENTS", "RUNS", "UPDATED (UTC)"];
 
-/// One line a receipt, and a second one under those that failed.
+/// One line a receipt, and another one under those that failed or were edited by hand.
 pub(in super::super) fn table(receipts: &[Receipt]) -> String {
     let rows: Vec<[String; 8]> = receipts.iter().map(row).collect();
     let mut widths = HEAD.map(|head| head.chars().count());
@@ -22,6 +22,10 @@ pub(in super::super) fn table(receipts: &[Receipt]) -> String {
     line(&mut text, &HEAD.map(str::to_owned), &widths);
     for (row, receipt) in rows.iter().zip(receipts) {
         line(&mut text, row, &widths);
+        if let Some(column) = receipt.contradiction {
+            let _ =
+                writeln!(text, "    edited by hand: `{column}` contradicts the rest of the row");
+        }
         if let Some(code) = &receipt.last_error_code {
             let error = receipt.last_error.as_deref().unwrap_or_default();
             let _ = writeln!(text, "    last error {code}: {}", visible(error));
@@ -76,6 +80,9 @@ pub(super) fn details(receipt: &Receipt) -> String {
     line("lease until", receipt.lease_deadline.to_string());
     if receipt.lease_implausible {
         line("", "further ahead than any lease is long: the server's clock went back".to_owned());
+    }
+    if let Some(column) = receipt.contradiction {
+        line("edited by hand", format!("`{column}` contradicts the rest of the row"));
     }
     line("session", optional(receipt.session_id.as_ref()));
     line("created", receipt.created_at.to_string());

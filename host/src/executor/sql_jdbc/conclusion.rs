@@ -189,10 +189,15 @@ fn failure(error: &ExecutionError) -> Failure {
         ExecutionError::Statement { source, .. } => source.text.clone(),
         error => error.to_string(),
     };
+    let remark = match error {
+        ExecutionError::Statement { source, .. } => source.remark(),
+        _ => None,
+    };
     Failure {
         code: error.receipt_code(),
         statement: error.statement().map(|index| index.saturating_add(1)),
         message,
+        remark,
         settled: true,
     }
 }

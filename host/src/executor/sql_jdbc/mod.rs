@@ -9,9 +9,12 @@
 
 mod abandoned;
 mod conclusion;
+mod drift;
 mod renewal;
 mod statements;
 mod texts;
+
+pub use drift::Drift;
 
 use std::fmt;
 use std::sync::atomic::AtomicU32;
@@ -288,6 +291,9 @@ impl SqlJdbcV1 {
                 let error = ExecutionError::Statement { statement, source };
                 self.fail(connection, lease, error).await
             }
+            Ok(Ended::Drifted { statement, drift }) => {
+                self.fail(connection, lease, ExecutionError::Drift { statement, drift }).await
+            }
             Ok(Ended::OverBudget { statement }) => {
                 let budget = self.statement_budget;
                 let error = ExecutionError::StatementBudget { statement, budget };
@@ -310,7 +316,7 @@ impl SqlJdbcV1 {
 fn stands(receipt: &Receipt) -> bool {
     let taken_back =
         receipt.identity.direction == Direction::Forward && receipt.counterpart.is_some();
-    receipt.standing == Standing::Succeeded && !taken_back
+    receipt.standing == Standing::Succeeded && receipt.contradiction.is_none() && !taken_back
 }
 
 impl Executor for SqlJdbcV1 {

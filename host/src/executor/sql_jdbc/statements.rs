@@ -6,11 +6,12 @@ use std::time::Duration;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 
-use super::super::classify::ServerError;
+use super::super::classify::{Refusal, ServerError};
+use super::drift::{self, Drift};
 use super::texts;
 use crate::fault_points::{Lost, Point, at};
 use crate::ledger::{HoldError, Lease, Ledger};
-use crate::policy::Statement;
+use crate::policy::{Operation, Statement};
 use crate::target::TargetConnection;
 
 /// Warnings looked at after one statement; the rest is counted.
@@ -23,6 +24,8 @@ pub(super) enum Ended {
     Ran,
     /// The server refused one; the connection is in order.
     Refused { statement: u32, error: ServerError },
+    /// One did nothing, since something else has the name of its table.
+    Drifted { statement: u32, drift: Drift },
     /// One did not end in time; it may still run.
     OverBudget { statement: u32 },
     /// No answer came; it may still run.
@@ -66,14 +69,55 @@ impl Run<'_> {
             match within(self.statement_budget, sent).await {
                 Answered::Yes(effect) => {
                     effect.record(statement, begun.elapsed());
+                    if let Some(ended) = self.met_another(connection, statement, &effect).await {
+                        return ended;
+                    }
                     self.statements_done.store(index.saturating_add(1), Ordering::Relaxed);
                 }
-                Answered::Refused(error) => return Ended::Refused { statement: index, error },
+                Answered::Refused(mut error) => {
+                    let asking = self.name_blockers(connection, statement, &mut error);
+                    return match tokio::time::timeout(self.statement_budget, asking).await {
+                        Ok(()) => Ended::Refused { statement: index, error },
+                        Err(_) => Ended::OverBudget { statement: index },
+                    };
+                }
                 Answered::Late => return Ended::OverBudget { statement: index },
                 Answered::Lost => return Ended::Unanswered { statement: index },
             }
         }
         Ended::Ran
+    }
+
+    /// A table that was there already may be another one than the statement defines.
+    async fn met_another(
+        &self,
+        connection: &mut TargetConnection,
+        statement: &Statement,
+        effect: &Effect,
+    ) -> Option<Ended> {
+        let index = statement.index;
+        if statement.operation != Operation::CreateTable || effect.warning_count == 0 {
+            return None;
+        }
+        match within(self.statement_budget, drift::found(connection, statement)).await {
+            Answered::Yes(drift) => drift.map(|drift| Ended::Drifted { statement: index, drift }),
+            Answered::Refused(error) => Some(Ended::Refused { statement: index, error }),
+            Answered::Late | Answered::Lost => Some(Ended::Unanswered { statement: index }),
+        }
+    }
+
+    /// Of a lock that was not given: who holds it, as far as the server tells.
+    async fn name_blockers(
+        &self,
+        connection: &mut TargetConnection,
+        statement: &Statement,
+        error: &mut ServerError,
+    ) {
+        if error.refusal() != Refusal::Contention {
+            return;
+        }
+        let tables: Vec<&str> = statement.tables.iter().map(|table| table.name.as_str()).collect();
+        error.blockers = connection.blockers(&tables).await;
     }
 }
 

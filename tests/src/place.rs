@@ -2,30 +2,45 @@
 
 use std::collections::BTreeMap;
 
+use crate::server::{Flavour, PrivateServer, ServerBuilder};
 use mysql_async::prelude::{FromRow, Queryable as _};
 use tollgate::config::Config;
 use tollgate::ledger::{Claim, ClaimRequest, Lease, Ledger, LedgerOptions, bootstrap};
-use tollgate::target::{SessionContract, Target, TargetConnection};
-pub(crate) use tollgate_tests::claims::{LEASE, compensation, failure, forward, granted, key};
-use tollgate_tests::server::{Flavour, PrivateServer};
+use tollgate::target::{SessionContract, Target, TargetConnection, TargetError};
+
+pub use crate::claims::{LEASE, compensation, failure, forward, granted, key};
 
 use crate::wire::Wire;
 
-pub(crate) const CATALOG: &str = "plugin_preview";
-pub(crate) const USER: &str = "tollgate_target";
-pub(crate) const CONTROL_USER: &str = "host_control";
-pub(crate) const PASSWORD: &str = "t4rget-pass";
-pub(crate) const LEDGER: &str = "plugin_preview.factory_plugin_target_receipt";
+/// The isolated catalog.
+pub const CATALOG: &str = "plugin_preview";
+/// The confined account.
+pub const USER: &str = "tollgate_target";
+/// The account of the control catalog.
+pub const CONTROL_USER: &str = "host_control";
+/// The password of both.
+pub const PASSWORD: &str = "t4rget-pass";
+/// The ledger, qualified.
+pub const LEDGER: &str = "plugin_preview.factory_plugin_target_receipt";
 
-pub(crate) struct Place {
-    pub(crate) server: PrivateServer,
-    pub(crate) ledger: Ledger,
+/// The server, and the ledger in its catalog.
+#[derive(Debug)]
+pub struct Place {
+    /// The server.
+    pub server: PrivateServer,
+    /// The ledger.
+    pub ledger: Ledger,
 }
 
 impl Place {
     /// A server with an empty ledger and the table `plugin_preview.witness`.
-    pub(crate) async fn on(flavour: Flavour) -> Self {
-        let place = Self::without_ledger(flavour).await;
+    pub async fn on(flavour: Flavour) -> Self {
+        Self::of(flavour.builder()).await
+    }
+
+    /// The same on a server with other options.
+    pub async fn of(builder: ServerBuilder) -> Self {
+        let place = Self::bare(builder).await;
         let mut connection = place.open().await;
         bootstrap(&mut connection).await.unwrap();
         connection.close().await;
@@ -35,8 +50,13 @@ impl Place {
         place
     }
 
-    pub(crate) async fn without_ledger(flavour: Flavour) -> Self {
-        let server = flavour.start();
+    /// A server with both catalogs and accounts, and no ledger.
+    pub async fn without_ledger(flavour: Flavour) -> Self {
+        Self::bare(flavour.builder()).await
+    }
+
+    async fn bare(builder: ServerBuilder) -> Self {
+        let server = builder.start();
         server.create_catalog(CATALOG).await;
         server.create_catalog("host_core").await;
         let confined =
@@ -47,22 +67,31 @@ impl Place {
         Self { server, ledger: Ledger::default() }
     }
 
-    pub(crate) fn with(mut self, options: LedgerOptions) -> Self {
+    /// The same with other bounds.
+    #[must_use]
+    pub fn with(mut self, options: LedgerOptions) -> Self {
         self.ledger = Ledger::new(options);
         self
     }
 
-    pub(crate) async fn open(&self) -> TargetConnection {
+    /// A verified connection.
+    pub async fn open(&self) -> TargetConnection {
         self.open_at(self.server.port()).await
     }
 
     /// A connection whose wire the test holds.
-    pub(crate) async fn open_wired(&self) -> (TargetConnection, Wire) {
+    pub async fn open_wired(&self) -> (TargetConnection, Wire) {
         let (port, wire) = Wire::to(self.server.port()).await;
         (self.open_at(port).await, wire)
     }
 
-    async fn open_at(&self, port: u16) -> TargetConnection {
+    /// A connection by another port that leads to the server.
+    pub async fn open_at(&self, port: u16) -> TargetConnection {
+        self.try_open_at(port).await.unwrap()
+    }
+
+    /// The same where it may be refused.
+    pub async fn try_open_at(&self, port: u16) -> Result<TargetConnection, TargetError> {
         let target = format!("jdbc:mysql://127.0.0.1:{port}/{CATALOG}?sslMode=DISABLED");
         let control = self.server.jdbc_url("host_core");
         let variables: BTreeMap<String, String> = [
@@ -81,18 +110,16 @@ impl Place {
         .map(|(name, value)| (format!("FACTORY_PLUGIN_{name}"), value.to_owned()))
         .collect();
         let config = Config::from_source(variables).unwrap().sql_target.unwrap();
-        Target::new(&config).open(&SessionContract::default()).await.unwrap()
+        Target::new(&config).open(&SessionContract::default()).await
     }
 
-    pub(crate) async fn claim(
-        &self,
-        connection: &mut TargetConnection,
-        request: &ClaimRequest,
-    ) -> Claim {
+    /// Claims a step.
+    pub async fn claim(&self, connection: &mut TargetConnection, request: &ClaimRequest) -> Claim {
         self.ledger.claim(connection, request).await.unwrap()
     }
 
-    pub(crate) async fn granted(
+    /// Claims a step that must be granted.
+    pub async fn granted(
         &self,
         connection: &mut TargetConnection,
         request: &ClaimRequest,
@@ -101,7 +128,7 @@ impl Place {
     }
 
     /// Claims and completes a step on a connection of its own.
-    pub(crate) async fn succeed(&self, request: &ClaimRequest) {
+    pub async fn succeed(&self, request: &ClaimRequest) {
         let mut connection = self.open().await;
         let lease = self.granted(&mut connection, request).await;
         self.ledger.complete(&mut connection, &lease).await.unwrap();
@@ -109,7 +136,7 @@ impl Place {
     }
 
     /// Claims and fails a step on a connection of its own.
-    pub(crate) async fn fail(&self, request: &ClaimRequest) {
+    pub async fn fail(&self, request: &ClaimRequest) {
         let mut connection = self.open().await;
         let lease = self.granted(&mut connection, request).await;
         self.ledger.fail(&mut connection, &lease, &failure()).await.unwrap();
@@ -117,12 +144,12 @@ impl Place {
     }
 
     /// Runs a statement as root.
-    pub(crate) async fn execute(&self, statement: &str) {
+    pub async fn execute(&self, statement: &str) {
         self.server.execute(&[statement]).await;
     }
 
     /// Sets columns of a step's row, as root.
-    pub(crate) async fn set(&self, request: &ClaimRequest, assignments: &str) {
+    pub async fn set(&self, request: &ClaimRequest, assignments: &str) {
         let key = &request.key;
         self.execute(&format!(
             "UPDATE {LEDGER} SET {assignments} WHERE step_idempotency_key = '{key}'"
@@ -131,12 +158,12 @@ impl Place {
     }
 
     /// Ends a step's lease.
-    pub(crate) async fn expire(&self, request: &ClaimRequest) {
+    pub async fn expire(&self, request: &ClaimRequest) {
         self.set(request, "lease_deadline = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND").await;
     }
 
     /// The one row of a query, as root.
-    pub(crate) async fn one<T: FromRow + Send + 'static>(&self, query: &str) -> T {
+    pub async fn one<T: FromRow + Send + 'static>(&self, query: &str) -> T {
         let mut admin = self.server.admin().await;
         let row = admin.query_first(query).await.unwrap().unwrap();
         admin.disconnect().await.unwrap();
@@ -144,14 +171,15 @@ impl Place {
     }
 
     /// A step's row as text, whatever its columns.
-    pub(crate) async fn row(&self, request: &ClaimRequest) -> String {
+    pub async fn row(&self, request: &ClaimRequest) -> String {
         let key = &request.key;
         let query = format!("SELECT * FROM {LEDGER} WHERE step_idempotency_key = '{key}'");
         let row: mysql_async::Row = self.one(&query).await;
         format!("{:?}", row.unwrap())
     }
 
-    pub(crate) async fn column(&self, request: &ClaimRequest, column: &str) -> String {
+    /// A column of a step's row, as text.
+    pub async fn column(&self, request: &ClaimRequest, column: &str) -> String {
         let key = &request.key;
         self.one(&format!(
             "SELECT CAST(IFNULL({column}, 'NULL') AS CHAR) FROM {LEDGER} \
@@ -160,12 +188,13 @@ impl Place {
         .await
     }
 
-    pub(crate) async fn witnesses(&self) -> u64 {
+    /// Rows of `witness`.
+    pub async fn witnesses(&self) -> u64 {
         self.one("SELECT COUNT(*) FROM plugin_preview.witness").await
     }
 
     /// Whether the server has the session.
-    pub(crate) async fn has_session(&self, id: u64) -> bool {
+    pub async fn has_session(&self, id: u64) -> bool {
         let query = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
         self.one::<u64>(&query).await == 1
     }

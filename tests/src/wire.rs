@@ -10,13 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 
 /// When the connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
     /// The server never gets the statement.
     Before,
     /// The server carried the statement out; the client never learns.
     After,
 }
 
+#[derive(Debug)]
 enum Order {
     /// Run a statement in the client's session and say whether the server took it.
     Say(String, oneshot::Sender<bool>),
@@ -24,21 +25,22 @@ enum Order {
     Leave(String, oneshot::Sender<()>),
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Plan {
     cut: Mutex<Option<(String, Cut)>>,
     asked: AtomicU32,
 }
 
 /// One connection's wire.
-pub(crate) struct Wire {
+#[derive(Debug)]
+pub struct Wire {
     plan: Arc<Plan>,
     orders: mpsc::Sender<Order>,
 }
 
 impl Wire {
     /// A port that leads to the server's, once.
-    pub(crate) async fn to(server: u16) -> (u16, Self) {
+    pub async fn to(server: u16) -> (u16, Self) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let plan = Arc::new(Plan::default());
@@ -57,22 +59,22 @@ impl Wire {
     }
 
     /// Cuts the connection at the first statement that contains the text.
-    pub(crate) fn cut(&self, cut: Cut, text: &str) {
+    pub fn cut(&self, cut: Cut, text: &str) {
         *self.plan.cut.lock().unwrap() = Some((text.to_owned(), cut));
     }
 
     /// Whether the cut was made.
-    pub(crate) fn was_cut(&self) -> bool {
+    pub fn was_cut(&self) -> bool {
         self.plan.cut.lock().unwrap().is_none()
     }
 
     /// How many packets the client has sent.
-    pub(crate) fn asked(&self) -> u32 {
+    pub fn asked(&self) -> u32 {
         self.plan.asked.load(Ordering::SeqCst)
     }
 
     /// Runs a statement in the client's session while the client is idle.
-    pub(crate) async fn say(&self, statement: &str) {
+    pub async fn say(&self, statement: &str) {
         let (done, answer) = oneshot::channel();
         assert!(self.orders.send(Order::Say(statement.to_owned(), done)).await.is_ok());
         assert!(answer.await.unwrap(), "the server refused `{statement}`");
@@ -80,7 +82,7 @@ impl Wire {
 
     /// Sends a statement into the client's session; from then on the client is dead, its statement
     /// is not.
-    pub(crate) async fn leave(&self, statement: &str) {
+    pub async fn leave(&self, statement: &str) {
         let (done, sent) = oneshot::channel();
         assert!(self.orders.send(Order::Leave(statement.to_owned(), done)).await.is_ok());
         sent.await.unwrap();
