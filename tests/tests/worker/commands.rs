@@ -3,7 +3,7 @@
 use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::cli::{Run, binary, run};
 
-use crate::process::{Process, submit, tollgate};
+use tollgate_tests::process::{Process, submit, tollgate};
 
 const FORWARD: &str = "CREATE TABLE IF NOT EXISTS entry (id INT PRIMARY KEY)";
 const BACK: &str = "DROP TABLE IF EXISTS entry";

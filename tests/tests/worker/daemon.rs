@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable as _;
 use tollgate_tests::chain::{Chain, Plugin, TARGET_USER};
 
-use crate::process::{Process, submit};
+use tollgate_tests::process::{Process, submit};
 
 /// A row that the test can hold, so that the step waits for it.
 const FORWARD: &str = "DELETE FROM entry WHERE id = 1";

@@ -1,5 +1,6 @@
 //! Three workers on one outbox and one target, one of them killed at random, again and again.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,8 @@ use tollgate::ids::ExecutorCode;
 use tollgate::outbox::{ExecutorChoice, Outbox};
 use tollgate::plan::Plan;
 use tollgate_tests::chain::{Chain, Plugin};
-
-use crate::history::{History, watch};
-use crate::process::Process;
+use tollgate_tests::history::{History, watch};
+use tollgate_tests::process::Process;
 
 const PLAN_COUNT: usize = 30;
 const STEPS_PER_PLAN: usize = 4;
@@ -119,7 +119,7 @@ async fn killed_workers_lose_nothing_and_repeat_nothing() {
     for worker in &mut workers.processes {
         assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
     }
-    let history = History::read(&chain).await;
+    let history = History::read(&chain, BTreeSet::new()).await;
     println!("kill test: {kills} workers killed in {} s: {history}", begun.elapsed().as_secs());
     assert!(kills >= 3, "the fault did not fire: {kills} kills");
     history.check(step_count);

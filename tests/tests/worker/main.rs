@@ -2,7 +2,5 @@
 
 mod commands;
 mod daemon;
-mod history;
 mod kill;
 mod library;
-mod process;

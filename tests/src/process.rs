@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use tollgate_tests::chain::{Chain, Plugin};
-use tollgate_tests::cli::{Run, command, run};
+use crate::chain::{Chain, Plugin};
+use crate::cli::{Run, command, run};
 
 /// The binary with the chain's configuration, and other values for some variables.
-pub(crate) fn tollgate(chain: &Chain, changes: &[(&str, &str)], arguments: &[&str]) -> Command {
+pub fn tollgate(chain: &Chain, changes: &[(&str, &str)], arguments: &[&str]) -> Command {
     let mut command = command(arguments);
     command.envs(chain.variables());
     for (name, value) in changes {
@@ -19,7 +19,7 @@ pub(crate) fn tollgate(chain: &Chain, changes: &[(&str, &str)], arguments: &[&st
 }
 
 /// Submits a document; what the command said.
-pub(crate) fn submit(chain: &Chain, plugin: &Plugin, document: &str) -> Run {
+pub fn submit(chain: &Chain, plugin: &Plugin, document: &str) -> Run {
     let file = plugin.root().join("plan.json");
     std::fs::write(&file, document).unwrap();
     let releases = plugin.root().display().to_string();
@@ -28,14 +28,15 @@ pub(crate) fn submit(chain: &Chain, plugin: &Plugin, document: &str) -> Run {
 }
 
 /// A running worker. Dropping it kills it.
-pub(crate) struct Process {
+#[derive(Debug)]
+pub struct Process {
     child: Child,
     log: std::path::PathBuf,
 }
 
 impl Process {
     /// Starts a worker that logs into a file.
-    pub(crate) fn start(
+    pub fn start(
         chain: &Chain,
         plugin: &Plugin,
         changes: &[(&str, &str)],
@@ -51,12 +52,18 @@ impl Process {
         Self { child, log: log.to_owned() }
     }
 
-    pub(crate) fn log(&self) -> String {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it logged.
+    pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
     /// Waits until its log says something.
-    pub(crate) fn wait_until_it_says(&self, what: &str) {
+    pub fn wait_until_it_says(&self, what: &str) {
         let begun = Instant::now();
         while !self.log().contains(what) {
             assert!(begun.elapsed() < Duration::from_mins(1), "no `{what}` in:\n{}", self.log());
@@ -64,18 +71,21 @@ impl Process {
         }
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("sh").args(["-c", "kill -s $0 $1", signal, &pid]).status();
         assert!(sent.unwrap().success());
     }
 
-    pub(crate) fn kill9(&mut self) {
+    /// Kills it with SIGKILL.
+    pub fn kill9(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    pub(crate) fn wait(&mut self) -> ExitStatus {
+    /// Waits until it ends by itself.
+    pub fn wait(&mut self) -> ExitStatus {
         let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {

@@ -1,0 +1,106 @@
+//! One step of DML alone, its process killed at random moments: no effect is lost, none is doubled.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::desk::compiled;
+use tollgate_tests::process::tollgate;
+
+use crate::seed::{Choices, number};
+
+/// Every run of it adds a row: the key is the server's own, so IGNORE has nothing to ignore.
+const PAYLOAD: &str = "INSERT IGNORE INTO entry (word) VALUES ('once')";
+/// Kills in CI; `TOLLGATE_CHAOS_KILLS` asks for another number.
+const KILLS: u64 = 60;
+/// Deliveries that are killed of one step, at most: fewer than a payload may be started.
+const KILLS_PER_STEP: u64 = 5;
+
+/// Where a kill found its delivery.
+#[derive(Debug, Default)]
+struct Found {
+    before_its_claim: u64,
+    at_work: u64,
+    after_its_commit: u64,
+    over: u64,
+}
+
+struct Bench {
+    chain: Chain,
+    plugin: Plugin,
+}
+
+impl Bench {
+    fn delivery(&self, key: &str) -> Command {
+        let folder = self.plugin.release_folder("1.0.0").display().to_string();
+        let mut command =
+            tollgate(&self.chain, &[], &["execute", &folder, "schema", "--step-key", key]);
+        command.env("TOLLGATE_CACHE", compiled()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    async fn status(&self, key: &str) -> Option<String> {
+        self.chain.receipt(key).await.map(|(status, ..)| status)
+    }
+
+    /// Kills a delivery after this long. Whether it was still there to be killed.
+    fn kill_after(&self, key: &str, moment: Duration) -> bool {
+        let mut child = self.delivery(key).spawn().unwrap();
+        std::thread::sleep(moment);
+        let was_there = child.try_wait().unwrap().is_none();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        was_there
+    }
+
+    /// Delivers until it is applied; the lease of a killed one ends as if its time had passed.
+    async fn deliver(&self, key: &str) {
+        for _ in 0..20 {
+            self.chain.expire_leases().await;
+            if self.delivery(key).status().unwrap().success() {
+                return;
+            }
+        }
+        panic!("`{key}` is not applied: {:?}", self.chain.receipt(key).await);
+    }
+}
+
+#[tokio::test]
+async fn one_step_killed_at_random() {
+    let mut choices = Choices::of_this_run("one step");
+    let kills = number("TOLLGATE_CHAOS_KILLS").unwrap_or(KILLS);
+    let plugin = Plugin::install(PAYLOAD, None);
+    let bench = Bench { chain: Chain::start().await, plugin };
+    let table =
+        "CREATE TABLE entry (id INT AUTO_INCREMENT PRIMARY KEY, word VARCHAR(20)) ENGINE=InnoDB";
+    bench.chain.admin_run(table).await;
+    // The first one compiles the policy for all.
+    bench.deliver("warm-up").await;
+    let begun = Instant::now();
+    bench.deliver("measured").await;
+    let takes = u64::try_from(begun.elapsed().as_millis()).unwrap().max(10);
+
+    let (mut found, mut steps, mut killed) = (Found::default(), 2, 0);
+    while killed < kills {
+        let key = format!("step-{steps}");
+        for _ in 0..=choices.below(KILLS_PER_STEP) {
+            bench.chain.expire_leases().await;
+            let before = bench.status(&key).await;
+            let was_there = bench.kill_after(&key, choices.millis(0, takes * 5 / 4));
+            killed += u64::from(was_there);
+            *match bench.status(&key).await.as_deref() {
+                _ if !was_there => &mut found.over,
+                Some("SUCCEEDED") => &mut found.after_its_commit,
+                Some("RUNNING") if before.is_none() => &mut found.at_work,
+                _ => &mut found.before_its_claim,
+            } += 1;
+        }
+        bench.deliver(&key).await;
+        steps += 1;
+        let effects: u64 = bench.chain.value("SELECT COUNT(*) FROM entry").await;
+        assert_eq!(effects, steps, "after `{key}`: {:?}", bench.chain.receipt(&key).await);
+    }
+    println!("one step: {killed} kills of {steps} steps, {takes} ms each: {found:?}");
+    // The fault fired, and everywhere.
+    assert!(found.before_its_claim > 0 && found.after_its_commit + found.at_work > 0, "{found:?}");
+}
