@@ -41,7 +41,7 @@ pub enum Side {
 pub struct Token(pub u8);
 
 /// The index of a session.
-pub type SessionId = u8;
+pub(super) type SessionId = u8;
 
 /// What a receipt's status column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

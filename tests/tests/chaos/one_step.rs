@@ -10,7 +10,9 @@ use tollgate_tests::process::tollgate;
 use crate::seed::{Choices, number};
 
 /// Every run of it adds a row: the key is the server's own, so IGNORE has nothing to ignore.
-const PAYLOAD: &str = "INSERT IGNORE INTO entry (word) VALUES ('once')";
+const STATEMENT: &str = "INSERT IGNORE INTO entry (word) VALUES ('once');\n";
+/// As many of them as make the time at work as long as all around it.
+const STATEMENT_COUNT: usize = 40;
 /// Kills in CI; `TOLLGATE_CHAOS_KILLS` asks for another number.
 const KILLS: u64 = 60;
 /// Deliveries that are killed of one step, at most: fewer than a payload may be started.
@@ -39,8 +41,10 @@ impl Bench {
         command
     }
 
-    async fn status(&self, key: &str) -> Option<String> {
-        self.chain.receipt(key).await.map(|(status, ..)| status)
+    /// The receipt's status and how often the payload was started.
+    async fn receipt(&self, key: &str) -> (String, u32) {
+        let receipt = self.chain.receipt(key).await;
+        receipt.map_or_else(Default::default, |(status, count, _)| (status, count))
     }
 
     /// Kills a delivery after this long. Whether it was still there to be killed.
@@ -53,15 +57,26 @@ impl Bench {
         was_there
     }
 
-    /// Delivers until it is applied; the lease of a killed one ends as if its time had passed.
-    async fn deliver(&self, key: &str) {
+    /// Delivers until it is applied; the lease of a killed one ends as if its time had passed. Gives
+    /// the milliseconds that the delivery took which did it.
+    async fn deliver(&self, key: &str) -> u64 {
         for _ in 0..20 {
             self.chain.expire_leases().await;
+            let begun = Instant::now();
             if self.delivery(key).status().unwrap().success() {
-                return;
+                return u64::try_from(begun.elapsed().as_millis()).unwrap().max(10);
             }
         }
         panic!("`{key}` is not applied: {:?}", self.chain.receipt(key).await);
+    }
+}
+
+/// Somewhere in a delivery, every other time where it is at its database.
+fn moment(choices: &mut Choices, takes: u64) -> Duration {
+    if choices.below(2) == 0 {
+        choices.millis(0, takes * 5 / 4)
+    } else {
+        choices.millis(takes / 2, takes * 9 / 8 + 1)
     }
 }
 
@@ -69,38 +84,48 @@ impl Bench {
 async fn one_step_killed_at_random() {
     let mut choices = Choices::of_this_run("one step");
     let kills = number("TOLLGATE_CHAOS_KILLS").unwrap_or(KILLS);
-    let plugin = Plugin::install(PAYLOAD, None);
+    let plugin = Plugin::install(&STATEMENT.repeat(STATEMENT_COUNT), None);
     let bench = Bench { chain: Chain::start().await, plugin };
     let table =
         "CREATE TABLE entry (id INT AUTO_INCREMENT PRIMARY KEY, word VARCHAR(20)) ENGINE=InnoDB";
     bench.chain.admin_run(table).await;
     // The first one compiles the policy for all.
     bench.deliver("warm-up").await;
-    let begun = Instant::now();
-    bench.deliver("measured").await;
-    let takes = u64::try_from(begun.elapsed().as_millis()).unwrap().max(10);
+    let mut takes = bench.deliver("measured").await;
 
-    let (mut found, mut steps, mut killed) = (Found::default(), 2, 0);
+    let (mut found, mut steps, mut killed) = (Found::default(), 2_usize, 0);
     while killed < kills {
         let key = format!("step-{steps}");
         for _ in 0..=choices.below(KILLS_PER_STEP) {
             bench.chain.expire_leases().await;
-            let before = bench.status(&key).await;
-            let was_there = bench.kill_after(&key, choices.millis(0, takes * 5 / 4));
+            let (_, before) = bench.receipt(&key).await;
+            let was_there = bench.kill_after(&key, moment(&mut choices, takes));
             killed += u64::from(was_there);
-            *match bench.status(&key).await.as_deref() {
+            let (status, after) = bench.receipt(&key).await;
+            *match status.as_str() {
                 _ if !was_there => &mut found.over,
-                Some("SUCCEEDED") => &mut found.after_its_commit,
-                Some("RUNNING") if before.is_none() => &mut found.at_work,
+                "SUCCEEDED" => &mut found.after_its_commit,
+                _ if after > before => &mut found.at_work,
                 _ => &mut found.before_its_claim,
             } += 1;
         }
-        bench.deliver(&key).await;
+        let had_an_answer = bench.receipt(&key).await.0 == "SUCCEEDED";
+        let took = bench.deliver(&key).await;
+        if !had_an_answer {
+            // The machine may be busier now, or less.
+            takes = (takes + took) / 2;
+        }
         steps += 1;
-        let effects: u64 = bench.chain.value("SELECT COUNT(*) FROM entry").await;
-        assert_eq!(effects, steps, "after `{key}`: {:?}", bench.chain.receipt(&key).await);
+        let effects: usize = bench.chain.value("SELECT COUNT(*) FROM entry").await;
+        assert_eq!(
+            effects,
+            steps * STATEMENT_COUNT,
+            "after `{key}`: {:?}",
+            bench.chain.receipt(&key).await
+        );
     }
-    println!("one step: {killed} kills of {steps} steps, {takes} ms each: {found:?}");
+    println!("one step: {killed} kills of {steps} steps, the last in {takes} ms: {found:?}");
     // The fault fired, and everywhere.
-    assert!(found.before_its_claim > 0 && found.after_its_commit + found.at_work > 0, "{found:?}");
+    let Found { before_its_claim, at_work, after_its_commit, .. } = found;
+    assert!(before_its_claim > 0 && at_work > 0 && after_its_commit > 0, "{found:?}");
 }
