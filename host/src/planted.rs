@@ -86,20 +86,32 @@ mod chosen {
     /// The variable that names the bug of a process.
     pub const VARIABLE: &str = "TOLLGATE_PLANTED_BUG";
 
+    #[derive(Clone, Copy)]
+    enum Chosen {
+        /// What the process was started with.
+        ByProcess,
+        /// This bug alone, or none.
+        ByCall(Option<Bug>),
+    }
+
     thread_local! {
-        static OF_THE_CALL: Cell<Option<Option<Bug>>> = const { Cell::new(None) };
+        static CHOSEN: Cell<Chosen> = const { Cell::new(Chosen::ByProcess) };
     }
 
     /// Whether the bug is planted in this process or, under [`with`], in this call.
     pub fn is_planted(bug: Bug) -> bool {
-        OF_THE_CALL.get().unwrap_or_else(of_the_process) == Some(bug)
+        let planted = match CHOSEN.get() {
+            Chosen::ByProcess => of_the_process(),
+            Chosen::ByCall(planted) => planted,
+        };
+        planted == Some(bug)
     }
 
     /// Runs with this bug alone, or with none, whatever the process was started with.
     pub fn with<T>(bug: Option<Bug>, run: impl FnOnce() -> T) -> T {
-        let before = OF_THE_CALL.replace(Some(bug));
+        let before = CHOSEN.replace(Chosen::ByCall(bug));
         let value = run();
-        OF_THE_CALL.set(before);
+        CHOSEN.set(before);
         value
     }
 

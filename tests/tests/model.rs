@@ -71,7 +71,7 @@ fn from_everywhere_an_end_is_reached_without_another_fault() {
     for payload in [Payload::Dml, Payload::Ddl] {
         for (cast, faults) in [(Cast::Two, 1), (Cast::OneAndBack, 1)] {
             let begun = Instant::now();
-            let reach = ends_are_reachable(&Protocol::of(payload, cast, Some(faults)));
+            let reach = ends_are_reachable(Protocol::of(payload, cast, Some(faults)));
             println!(
                 "{payload:?}, {cast:?}, {faults} fault(s): {} states, {} ends, {:.1} s",
                 reach.states,

@@ -274,25 +274,25 @@ fn where_as_read(write: Write, row: &LedgerRow) -> String {
 
 fn guarded(write: Write, key: &StepKey, token: &str, generation: Option<u64>) -> String {
     let Guard { names, standing } = guard(write);
-    let mut condition = format!("WHERE step_idempotency_key = {}", literal(key.as_str()));
-    if names.is_some() {
-        condition.push_str(&format!(" AND lease_token = {}", literal(token)));
-    }
-    if let (Some(Names::AsRead), Some(generation)) = (names, generation) {
-        condition.push_str(&format!(" AND generation = {generation}"));
-    }
-    condition.push_str(match standing {
+    let token = names.map(|_| format!(" AND lease_token = {}", literal(token)));
+    let generation = generation
+        .filter(|_| names == Some(Names::AsRead))
+        .map(|generation| format!(" AND generation = {generation}"));
+    let standing = match standing {
         Standing::Running => " AND status = 'RUNNING'",
         Standing::FailedOrOver => {
             " AND (status = 'FAILED' OR (status = 'RUNNING' AND lease_deadline <= UTC_TIMESTAMP(6)))"
         }
-        Standing::NotLive => {
-            " AND (status <> 'RUNNING' OR lease_deadline <= UTC_TIMESTAMP(6))"
-        }
+        Standing::NotLive => " AND (status <> 'RUNNING' OR lease_deadline <= UTC_TIMESTAMP(6))",
         // The unique key alone decides whether a row is missing.
         Standing::Missing | Standing::Any => "",
-    });
-    condition
+    };
+    format!(
+        "WHERE step_idempotency_key = {}{}{}{standing}",
+        literal(key.as_str()),
+        token.unwrap_or_default(),
+        generation.unwrap_or_default(),
+    )
 }
 
 fn number_or_null(number: Option<u64>) -> String {

@@ -67,7 +67,9 @@ impl World {
             .filter_map(|(id, session)| Some((hash(&anonymous(session?)), id)))
             .collect();
         rest.sort_unstable();
-        rest.into_iter().for_each(|(_, id)| add(id));
+        for (_, id) in rest {
+            add(id);
+        }
         let number = |id: SessionId| order.iter().position(|other| *other == id);
         let sessions = self.sessions;
         self.sessions = [None; SESSIONS_MAX];

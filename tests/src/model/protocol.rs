@@ -42,12 +42,12 @@ impl Protocol {
     }
 
     #[cfg(feature = "planted-bugs")]
-    fn with_bug<T>(&self, run: impl FnOnce() -> T) -> T {
+    fn with_bug<T>(self, run: impl FnOnce() -> T) -> T {
         tollgate::planted::with(self.bug, run)
     }
 
     #[cfg(not(feature = "planted-bugs"))]
-    fn with_bug<T>(&self, run: impl FnOnce() -> T) -> T {
+    fn with_bug<T>(self, run: impl FnOnce() -> T) -> T {
         assert_eq!(self.bug, None, "bugs are planted with the feature `planted-bugs`");
         run()
     }
@@ -71,7 +71,7 @@ impl Protocol {
         }
     }
 
-    fn act(&self, world: &World, action: Action) -> Option<World> {
+    fn act(self, world: &World, action: Action) -> Option<World> {
         let next = match action {
             Action::Worker(worker, step) => world.take(self.payload, worker, step)?,
             Action::Session(id, deed) => world.serve(self.payload, id, deed)?,

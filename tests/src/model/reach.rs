@@ -24,7 +24,7 @@ pub struct Reach {
 }
 
 /// Walks the protocol.
-pub fn ends_are_reachable(protocol: &Protocol) -> Reach {
+pub fn ends_are_reachable(protocol: Protocol) -> Reach {
     let (worlds, before) = explore(protocol);
     let mut has_way_out = vec![false; worlds.len()];
     let mut queue = VecDeque::new();
@@ -48,7 +48,7 @@ pub fn ends_are_reachable(protocol: &Protocol) -> Reach {
 }
 
 /// Every reachable state, and for each the states from which it is one step that is no fault.
-fn explore(protocol: &Protocol) -> (Vec<World>, Vec<Vec<u32>>) {
+fn explore(protocol: Protocol) -> (Vec<World>, Vec<Vec<u32>>) {
     let mut worlds = protocol.init_states();
     let mut numbers: HashMap<World, usize> =
         worlds.iter().enumerate().map(|(number, world)| (*world, number)).collect();

@@ -87,6 +87,7 @@ pub enum Doing {
 }
 
 /// A session on the server.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about a session")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Session {
     /// Whose payload it runs.
@@ -305,7 +306,7 @@ impl World {
                 || self.workers.iter().any(|worker| worker.token == Some(token))
                 || self.sessions.iter().flatten().any(|session| session.token == token)
         };
-        (0..).map(Token).find(|token| !taken(*token)).expect("few tokens")
+        (0..u8::MAX).map(Token).find(|token| !taken(*token)).expect("few tokens")
     }
 
     /// Undoes what the session did not commit.

@@ -146,7 +146,8 @@ impl World {
         }
         match write {
             Write::TakeOver | Write::TakeOverWaiting | Write::Turn => {
-                if row.status == Status::Running && row.lease == LeaseTime::Open && !own {
+                let is_live = row.status == Status::Running && row.lease == LeaseTime::Open;
+                if is_live && !own {
                     self.note(Breach::LiveLeaseTaken);
                 }
             }

@@ -113,7 +113,7 @@ async fn one_step_killed_at_random() {
         let took = bench.deliver(&key).await;
         if !had_an_answer {
             // The machine may be busier now, or less.
-            takes = (takes + took) / 2;
+            takes = u64::midpoint(takes, took);
         }
         steps += 1;
         let effects: usize = bench.chain.value("SELECT COUNT(*) FROM entry").await;
