@@ -7,7 +7,7 @@
 //!
 //! Nothing here knows time, SQL or tokens: a state is what one actor sees, relative to the token it
 //! holds. That keeps the states few, so that a test can enumerate them and a model checker can drive
-//! [`transition`], [`guard`] and [`after`] with as many actors as it likes.
+//! [`transition`], [`guard()`] and [`after`] with as many actors as it likes.
 
 mod guard;
 #[cfg(feature = "planted-bugs")]

@@ -1,4 +1,4 @@
-//! The conditional statements behind [`Write`](super::state::Write).
+//! The conditional statements behind [`Write`].
 //!
 //! Each names the row as it was read (by its generation, or by the actor's token) and changes at least
 //! the generation, so that the number of affected rows tells whether it applied: with or without

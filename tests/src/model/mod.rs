@@ -1,7 +1,7 @@
 //! A model of the receipt's protocol: workers, a server with sessions of its own, and every fault.
 //!
 //! What a row may become, and on which rows a write applies, is the product's own
-//! [`transition`](tollgate::ledger::state::transition) and [`guard`](tollgate::ledger::state::guard),
+//! [`transition`](tollgate::ledger::state::transition) and [`guard`](tollgate::ledger::state::guard()),
 //! called here and not written again. What is restated is what cannot be run in a model: in which order
 //! a claim reads, writes and clears (`tollgate::ledger`, `tollgate::executor`), and what MySQL does
 //! with sessions, locks and transactions.

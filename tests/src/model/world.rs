@@ -219,7 +219,7 @@ pub struct Data {
 /// Everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct World {
-    /// The rows, by [`Side`].
+    /// The rows: the step's and its compensation's.
     pub rows: [Option<Row>; 2],
     /// The sessions, by their number.
     pub sessions: [Option<Session>; SESSIONS_MAX],
