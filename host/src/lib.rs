@@ -15,6 +15,7 @@ pub mod jdbc;
 pub mod ledger;
 pub mod outbox;
 pub mod plan;
+pub mod planted;
 pub mod policy;
 pub mod session;
 pub mod target;

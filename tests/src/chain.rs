@@ -25,14 +25,17 @@ pub const CONTROL: &str = "control_plane";
 pub const TARGET_USER: &str = "tollgate_target";
 /// The target account's password: no output may ever hold it.
 pub const TARGET_PASSWORD: &str = "canary-target-password";
+/// The control account's name.
+pub const CONTROL_USER: &str = "tollgate_control";
 /// The control account's password: no output may ever hold it.
 pub const CONTROL_PASSWORD: &str = "canary-control-password";
 
 /// A private server with both catalogs, both accounts and the ledger.
 #[derive(Debug)]
 pub struct Chain {
-    /// The server.
+    /// The server: the target's, and the control catalog's unless that is on one of its own.
     pub server: PrivateServer,
+    control: Option<PrivateServer>,
     variables: BTreeMap<String, String>,
     policy: Policy,
 }
@@ -50,16 +53,27 @@ impl Chain {
 
     /// The same on a server that runs already.
     pub async fn on(server: PrivateServer) -> Self {
+        Self::with(server, None).await
+    }
+
+    /// The control catalog on one server, the target on another.
+    pub async fn start_apart() -> Self {
+        Self::with(MariaDb::start(), Some(MariaDb::start())).await
+    }
+
+    async fn with(server: PrivateServer, control: Option<PrivateServer>) -> Self {
+        let control_side = control.as_ref().unwrap_or(&server);
         server.create_catalog(TARGET).await;
-        server.create_catalog(CONTROL).await;
+        control_side.create_catalog(CONTROL).await;
         let grants = format!(
             "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES ON `{}`.*",
             TARGET.replace('_', r"\_")
         );
         server.create_account(TARGET_USER, TARGET_PASSWORD, &[&grants]).await;
         let grants = format!("ALL PRIVILEGES ON `{}`.*", CONTROL.replace('_', r"\_"));
-        server.create_account("tollgate_control", CONTROL_PASSWORD, &[&grants]).await;
-        let chain = Self { variables: variables(&server), server, policy: policy() };
+        control_side.create_account(CONTROL_USER, CONTROL_PASSWORD, &[&grants]).await;
+        let variables = variables(&server, control_side);
+        let chain = Self { server, control, variables, policy: policy() };
         chain.bootstrap().await;
         chain
     }
@@ -67,7 +81,8 @@ impl Chain {
     /// The same chain through another node of its server's cluster, where all of it is in place.
     #[must_use]
     pub fn through(&self, node: PrivateServer) -> Self {
-        Self { variables: variables(&node), server: node, policy: self.policy.clone() }
+        let variables = variables(&node, &node);
+        Self { server: node, control: None, variables, policy: self.policy.clone() }
     }
 
     async fn bootstrap(&self) {
@@ -101,9 +116,19 @@ impl Chain {
         control
     }
 
+    /// The server with the control catalog.
+    pub fn control_server(&self) -> &PrivateServer {
+        self.control.as_ref().unwrap_or(&self.server)
+    }
+
+    /// The same, to stop and start it.
+    pub fn control_server_mut(&mut self) -> &mut PrivateServer {
+        self.control.as_mut().unwrap_or(&mut self.server)
+    }
+
     /// Rows of the control catalog, as root sees them.
     pub async fn control_rows<T: FromRow + Send + 'static>(&self, query: &str) -> Vec<T> {
-        let mut admin = self.server.admin().await;
+        let mut admin = self.control_server().admin().await;
         admin.query_drop(format!("USE `{CONTROL}`")).await.unwrap();
         let rows = admin.query(query).await.unwrap();
         admin.disconnect().await.unwrap();
@@ -176,7 +201,7 @@ impl Chain {
     }
 }
 
-fn variables(server: &PrivateServer) -> BTreeMap<String, String> {
+fn variables(server: &PrivateServer, control: &PrivateServer) -> BTreeMap<String, String> {
     let prefixed = |name: &str| format!("FACTORY_PLUGIN_{name}");
     let variables = [
         ("EXECUTOR_CODE", "sql-jdbc:v1"),
@@ -186,8 +211,8 @@ fn variables(server: &PrivateServer) -> BTreeMap<String, String> {
         ("SQL_TARGET_USERNAME", TARGET_USER),
         ("SQL_TARGET_PASSWORD", TARGET_PASSWORD),
         ("SQL_TARGET_ALLOWED_CATALOG", TARGET),
-        ("CONTROL_JDBC_URL", &server.jdbc_url(CONTROL)),
-        ("CONTROL_USERNAME", "tollgate_control"),
+        ("CONTROL_JDBC_URL", &control.jdbc_url(CONTROL)),
+        ("CONTROL_USERNAME", CONTROL_USER),
         ("CONTROL_PASSWORD", CONTROL_PASSWORD),
     ];
     variables.into_iter().map(|(name, value)| (prefixed(name), value.to_owned())).collect()

@@ -3,6 +3,7 @@
 //! This is test code that happens to live in a library: it states what must hold and stops the test
 //! that asked when it does not, so that a suite reads as claims and not as error plumbing.
 
+pub mod asked;
 pub mod chain;
 pub mod claims;
 pub mod cli;
@@ -14,6 +15,7 @@ pub mod history;
 pub mod hostile;
 pub mod installation;
 pub mod matrix;
+pub mod model;
 pub mod native;
 pub mod place;
 pub mod process;

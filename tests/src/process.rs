@@ -61,6 +61,11 @@ impl Process {
         Self { child, log: log.to_owned() }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it printed and logged so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()

@@ -13,6 +13,7 @@ use std::{env, fs, thread};
 
 use proptest::strategy::ValueTree;
 use tollgate_policy::{Decision, Severity};
+use tollgate_tests::asked::number;
 use tollgate_tests::corpus::decide;
 use tollgate_tests::fidelity::{Bench, Comparison, StandingBench};
 use tollgate_tests::generate::{HIDDEN_FORMS, Kind, bytes, hostile, setup, setup_of_tables};
@@ -30,19 +31,14 @@ const TOLD_MAX: usize = 8;
 const RULES: &[&str] = &["constant-comparison", "operator-grouping"];
 
 fn cases() -> u64 {
-    env::var("TOLLGATE_GENERATED_CASES").map_or(150, |text| {
-        text.parse().unwrap_or_else(|_| panic!("TOLLGATE_GENERATED_CASES=`{text}` is not a number"))
-    })
+    number("TOLLGATE_GENERATED_CASES").unwrap_or(150)
 }
 
 fn first_seed() -> u64 {
-    match env::var("TOLLGATE_GENERATED_SEED").as_deref() {
-        Err(_) => 1,
-        Ok("random") => u64::from(uuid::Uuid::new_v4().as_fields().0) << 16,
-        Ok(text) => text
-            .parse()
-            .unwrap_or_else(|_| panic!("TOLLGATE_GENERATED_SEED=`{text}` is not a number")),
+    if env::var("TOLLGATE_GENERATED_SEED").as_deref() == Ok("random") {
+        return u64::from(uuid::Uuid::new_v4().as_fields().0) << 16;
     }
+    number("TOLLGATE_GENERATED_SEED").unwrap_or(1)
 }
 
 /// The cases that once failed, then as many new ones as were asked for.

@@ -9,6 +9,7 @@ use super::{Ledger, sql, writes};
 use crate::blame::Blame;
 use crate::fault_points::{Point, at};
 use crate::ids::ExternalReceipt;
+use crate::planted::{Bug, is_planted};
 use crate::target::TargetConnection;
 
 /// The step was not completed, or it is not known whether it was.
@@ -164,6 +165,9 @@ impl Ledger {
     ) -> Result<ExternalReceipt, CompleteError> {
         let bound = self.options().statement_timeout;
         let statement = writes::complete(&lease.key, &lease.token, &lease.receipt);
+        if is_planted(Bug::CompleteOutsideTransaction) {
+            sql::execute(connection, bound, "COMMIT").await.map_err(CompleteError::Unknown)?;
+        }
         match at(Point::Complete, sql::execute(connection, bound, &statement)).await {
             Ok(1) => self.commit(connection, lease).await,
             Ok(_) => self.explain_loss(connection, lease).await,
@@ -192,6 +196,9 @@ impl Ledger {
             Err(fault @ LedgerFault::Refused { code: 1213, .. }) => {
                 Err(CompleteError::RolledBack(fault))
             }
+            Err(fault) if is_planted(Bug::UnknownCommitIsFailure) => {
+                Err(CompleteError::RolledBack(fault))
+            }
             Err(fault) => Err(CompleteError::Unknown(fault)),
         }
     }
@@ -202,7 +209,8 @@ impl Ledger {
         lease: &Lease,
     ) -> Result<ExternalReceipt, CompleteError> {
         let bound = self.options().statement_timeout;
-        if sql::execute(connection, bound, "ROLLBACK").await.is_err() {
+        let end = if is_planted(Bug::LostLeaseWithoutRollback) { "COMMIT" } else { "ROLLBACK" };
+        if sql::execute(connection, bound, end).await.is_err() {
             return Err(CompleteError::LeaseLost);
         }
         match own_row(self, connection, lease, "").await {

@@ -7,7 +7,13 @@
 //!
 //! Nothing here knows time, SQL or tokens: a state is what one actor sees, relative to the token it
 //! holds. That keeps the states few, so that a test can enumerate them and a model checker can drive
-//! [`transition`] and [`after`] with as many actors as it likes.
+//! [`transition`], [`guard()`] and [`after`] with as many actors as it likes.
+
+mod guard;
+#[cfg(feature = "planted-bugs")]
+mod spoilt;
+
+pub use guard::{Guard, Names, Standing, guard};
 
 /// What one actor sees of a receipt at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -240,7 +246,13 @@ const fn write(write: Write, answer: Answer) -> Transition {
 }
 
 /// What to do about an event in a state.
-pub const fn transition(state: State, event: Event) -> Transition {
+pub fn transition(state: State, event: Event) -> Transition {
+    #[cfg(feature = "planted-bugs")]
+    let state = spoilt::seen(state, event);
+    decide(state, event)
+}
+
+const fn decide(state: State, event: Event) -> Transition {
     match event {
         Event::Claim(fit) => claim(state, fit),
         Event::PreviousGone => previous_gone(state),

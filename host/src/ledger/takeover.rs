@@ -13,6 +13,7 @@ use super::row::Holder;
 use super::sql::{self, literal};
 use crate::clock::{Clock, MonotonicClock};
 use crate::fault_points::{Point, at};
+use crate::planted::{Bug, is_planted};
 use crate::target::{KillOutcome, ServerFailure, TargetConnection};
 
 /// First pause between two looks at a killed session; doubled up to [`PAUSE_MAX`].
@@ -146,6 +147,9 @@ pub(super) async fn clear(
         return Ok(Some(Remains::KillRefused { session }));
     }
     tracing::info!(session, "killed the session of an earlier holder");
+    if is_planted(Bug::TakeoverWithoutWaiting) {
+        return Ok(None);
+    }
     wait_until_gone(connection, holder, session, statement_timeout, wait).await
 }
 

@@ -1,4 +1,4 @@
-//! The conditional statements behind [`Write`](super::state::Write).
+//! The conditional statements behind [`Write`].
 //!
 //! Each names the row as it was read (by its generation, or by the actor's token) and changes at least
 //! the generation, so that the number of affected rows tells whether it applied: with or without
@@ -11,6 +11,7 @@ use super::redact::bounded_code;
 use super::request::{ClaimRequest, Counterpart};
 use super::row::{Holder, LedgerRow};
 use super::sql::{TABLE, deadline_in, literal, literal_or_null};
+use super::state::{Guard, Names, Standing, Write, guard};
 use crate::digest::Digest;
 use crate::ids::{Direction, ExternalReceipt, StepKey};
 
@@ -134,22 +135,18 @@ pub(super) fn take_over(
     holder: Option<&Holder>,
 ) -> String {
     let session = holder.map(|holder| format!(", {}", starts(holder))).unwrap_or_default();
-    // FAILED, or RUNNING and over by the database's clock at the moment of the write.
+    let write = if holder.is_some() { Write::TakeOver } else { Write::TakeOverWaiting };
     format!(
         "UPDATE {TABLE} SET status = 'RUNNING', lease_token = {}, lease_deadline = {}, \
          executor_code = {}, policy_digest = {}, decision_digest = {}, statement_count = {}, \
-         statements_done = 0{session}, {TOUCH} \
-         WHERE step_idempotency_key = {} AND lease_token = {} AND generation = {} \
-         AND (status = 'FAILED' OR (status = 'RUNNING' AND lease_deadline <= UTC_TIMESTAMP(6)))",
+         statements_done = 0{session}, {TOUCH} {}",
         literal(token.as_str()),
         deadline_in(request.lease),
         literal(request.executor.as_str()),
         literal(&request.policy_digest.to_string()),
         literal(&request.decision_digest.to_string()),
         request.statement_count,
-        literal(request.key.as_str()),
-        literal(&row.token),
-        row.receipt.generation,
+        where_as_read(write, row),
     )
 }
 
@@ -159,7 +156,7 @@ pub(super) fn adopt(key: &StepKey, token: &LeaseToken, lease: Duration, holder: 
         "UPDATE {TABLE} SET {}, lease_deadline = {}, {TOUCH} {}",
         starts(holder),
         deadline_in(lease),
-        where_mine(key, token),
+        where_mine(Write::Adopt, key, token),
     )
 }
 
@@ -167,7 +164,7 @@ pub(super) fn adopt(key: &StepKey, token: &LeaseToken, lease: Duration, holder: 
 pub(super) fn give_back(key: &StepKey, token: &LeaseToken) -> String {
     format!(
         "UPDATE {TABLE} SET lease_deadline = UTC_TIMESTAMP(6), {TOUCH} {}",
-        where_mine(key, token)
+        where_mine(Write::GiveBack, key, token)
     )
 }
 
@@ -178,7 +175,7 @@ pub(super) fn withdraw(key: &StepKey, token: &LeaseToken, code: &str) -> String 
          last_error_code = {}, last_error = NULL, session_id = NULL, session_marker = NULL, \
          server_id = NULL, {TOUCH} {}",
         literal(code),
-        where_mine(key, token)
+        where_mine(Write::RecordFailure, key, token)
     )
 }
 
@@ -193,7 +190,7 @@ pub(super) fn extend(
         "UPDATE {TABLE} SET lease_deadline = {}, \
          statements_done = GREATEST(statements_done, {statements_done}), {TOUCH} {}",
         deadline_in(lease),
-        where_mine(key, token)
+        where_mine(Write::Extend, key, token)
     )
 }
 
@@ -204,7 +201,7 @@ pub(super) fn complete(key: &StepKey, token: &LeaseToken, receipt: &ExternalRece
          statements_done = statement_count, last_error_code = NULL, last_error = NULL, \
          completed_at = UTC_TIMESTAMP(6), {TOUCH} {}",
         literal(receipt.as_str()),
-        where_mine(key, token)
+        where_mine(Write::Complete, key, token)
     )
 }
 
@@ -223,7 +220,7 @@ pub(super) fn fail(
          {session}{TOUCH} {}",
         literal(&bounded_code(code)),
         literal(text),
-        where_mine(key, token)
+        where_mine(Write::RecordFailure, key, token)
     )
 }
 
@@ -231,12 +228,8 @@ pub(super) fn fail(
 pub(super) fn end_lease(row: &LedgerRow) -> String {
     format!(
         "UPDATE {TABLE} SET lease_deadline = UTC_TIMESTAMP(6), \
-         last_error_code = 'released-by-operator', {TOUCH} \
-         WHERE step_idempotency_key = {} AND lease_token = {} AND generation = {} \
-         AND status = 'RUNNING'",
-        literal(row.receipt.key.as_str()),
-        literal(&row.token),
-        row.receipt.generation,
+         last_error_code = 'released-by-operator', {TOUCH} {}",
+        where_as_read(Write::EndLease, row),
     )
 }
 
@@ -263,18 +256,11 @@ pub(super) fn turn(forward: &LedgerRow, compensation: &StepKey) -> String {
         }
         Status::Failed | Status::Succeeded | Status::Pruned => "",
     };
-    let over = match forward.receipt.status {
-        Status::Running => " AND lease_deadline <= UTC_TIMESTAMP(6)",
-        Status::Failed | Status::Succeeded | Status::Pruned => "",
-    };
     format!(
-        "UPDATE {TABLE} SET {fenced}counterpart_key = {}, lease_token = {}, {TOUCH} \
-         WHERE step_idempotency_key = {} AND lease_token = {} AND generation = {}{over}",
+        "UPDATE {TABLE} SET {fenced}counterpart_key = {}, lease_token = {}, {TOUCH} {}",
         literal(compensation.as_str()),
         literal(LeaseToken::fresh().as_str()),
-        literal(forward.receipt.key.as_str()),
-        literal(&forward.token),
-        forward.receipt.generation,
+        where_as_read(Write::Turn, forward),
     )
 }
 
@@ -289,11 +275,36 @@ fn starts(holder: &Holder) -> String {
     )
 }
 
-fn where_mine(key: &StepKey, token: &LeaseToken) -> String {
+/// The row of the actor's own token, as the machine's guard has it.
+fn where_mine(write: Write, key: &StepKey, token: &LeaseToken) -> String {
+    guarded(write, key, token.as_str(), None)
+}
+
+/// The row as it was read, as the machine's guard has it.
+fn where_as_read(write: Write, row: &LedgerRow) -> String {
+    guarded(write, &row.receipt.key, &row.token, Some(row.receipt.generation))
+}
+
+fn guarded(write: Write, key: &StepKey, token: &str, generation: Option<u64>) -> String {
+    let Guard { names, standing } = guard(write);
+    let token = names.map(|_| format!(" AND lease_token = {}", literal(token)));
+    let generation = generation
+        .filter(|_| names == Some(Names::AsRead))
+        .map(|generation| format!(" AND generation = {generation}"));
+    let standing = match standing {
+        Standing::Running => " AND status = 'RUNNING'",
+        Standing::FailedOrOver => {
+            " AND (status = 'FAILED' OR (status = 'RUNNING' AND lease_deadline <= UTC_TIMESTAMP(6)))"
+        }
+        Standing::NotLive => " AND (status <> 'RUNNING' OR lease_deadline <= UTC_TIMESTAMP(6))",
+        // The unique key alone decides whether a row is missing.
+        Standing::Missing | Standing::Any => "",
+    };
     format!(
-        "WHERE step_idempotency_key = {} AND lease_token = {} AND status = 'RUNNING'",
+        "WHERE step_idempotency_key = {}{}{}{standing}",
         literal(key.as_str()),
-        literal(token.as_str())
+        token.unwrap_or_default(),
+        generation.unwrap_or_default(),
     )
 }
 

@@ -10,12 +10,13 @@ use super::Outbox;
 use super::fault::{OutboxFault, Runs};
 use super::recorded::RecordedStep;
 use super::report::Reason;
-use super::sql::{self, DUE_INDEX, TABLE, microseconds};
+use super::sql::{self, DUE_INDEX, TABLE, microseconds, own_token};
 use super::status::Status;
 use crate::control::ControlConnection;
 use crate::fault_points::{Point, at};
 use crate::ids::ExecutorCode;
 use crate::plan::{PlanCode, Step};
+use crate::planted::{Bug, is_planted};
 use crate::session::{Columns, Flavour, ServerIdentity, ServerVersion};
 
 /// Rows a claim without `SKIP LOCKED` chooses from.
@@ -128,9 +129,7 @@ impl Outbox {
 
     /// Locks the first row nobody else has locked, and takes it.
     async fn take_locked(&self, connection: &mut ControlConnection) -> Result<Taken, OutboxFault> {
-        // Abandoned rows first: they were due before anything that is due now. Their range is
-        // empty nearly always, and then costs one read of the index.
-        for status in [Status::Claimed, Status::Pending] {
+        for status in claimable() {
             let query = format!("{} LIMIT 1 FOR UPDATE SKIP LOCKED", due("id"));
             let found = sql::rows(connection, &query, vec![status.as_str().into()]).await?;
             if let Some(row) = found.first() {
@@ -147,7 +146,7 @@ impl Outbox {
         &self,
         connection: &mut ControlConnection,
     ) -> Result<Taken, OutboxFault> {
-        for status in [Status::Claimed, Status::Pending] {
+        for status in claimable() {
             let query = format!("{} LIMIT {CANDIDATE_COUNT}", due("id"));
             let found = sql::rows(connection, &query, vec![status.as_str().into()]).await?;
             let mut ids = Vec::new();
@@ -267,7 +266,8 @@ impl Outbox {
             "UPDATE {TABLE} SET \
              lease_deadline = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND, \
              not_before = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND \
-             WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+             WHERE id = ? AND status = 'CLAIMED' AND {}",
+            own_token(Bug::RenewClaimWithoutToken)
         );
         let lease = microseconds(claim.lease);
         let own = || vec![Value::from(claim.id), claim.token.as_str().into()];
@@ -289,6 +289,13 @@ impl Outbox {
         );
         Ok(!sql::rows(connection, &query, own()).await?.is_empty())
     }
+}
+
+/// Abandoned rows first: they were due before anything that is due now. Their range is empty nearly
+/// always, and then costs one read of the index.
+fn claimable() -> [Status; 2] {
+    let due = if is_planted(Bug::ClaimOutOfOrder) { Status::Waiting } else { Status::Pending };
+    [Status::Claimed, due]
 }
 
 /// The rows of a status that are due, the longest due first.

@@ -6,11 +6,12 @@ use super::Outbox;
 use super::claim::Claim;
 use super::fault::{OutboxFault, Runs};
 use super::report::{Report, Settlement, settle};
-use super::sql::{self, TABLE, microseconds};
+use super::sql::{self, TABLE, microseconds, own_token};
 use super::status::{Event, Status};
 use crate::control::ControlConnection;
 use crate::fault_points::{Point, at};
 use crate::ids::ExternalReceipt;
+use crate::planted::Bug;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +92,8 @@ async fn write(
          external_receipt = ?, last_error_code = COALESCE(?, last_error_code), \
          last_error = COALESCE(?, last_error), \
          updated_at = UTC_TIMESTAMP(6), completed_at = {completed} \
-         WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+         WHERE id = ? AND status = 'CLAIMED' AND {}",
+        own_token(Bug::RecordWithoutToken)
     );
     let values: Vec<Value> = vec![
         status.as_str().into(),

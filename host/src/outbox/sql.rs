@@ -9,6 +9,7 @@ use mysql_async::{Params, Row, Value};
 
 use super::fault::OutboxFault;
 use crate::control::ControlConnection;
+use crate::planted::{Bug, is_planted};
 use crate::session::Columns;
 
 /// The outbox's table, as the script names it.
@@ -74,6 +75,11 @@ pub(super) async fn rows(
 /// A duration for `INTERVAL ? MICROSECOND`.
 pub(super) fn microseconds(duration: Duration) -> Value {
     Value::from(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// The claim's own token, as a condition with one parameter. Under the planted bug any will do.
+pub(super) fn own_token(bug: Bug) -> &'static str {
+    if is_planted(bug) { "(lease_token = ? OR TRUE)" } else { "lease_token = ?" }
 }
 
 fn parameters(values: Vec<Value>) -> Params {

@@ -1,5 +1,6 @@
 //! Workers at a node each, and a node that is killed while they work.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use tollgate_tests::history::{History, watch};
@@ -58,7 +59,7 @@ async fn a_node_that_dies_takes_no_step_with_it() {
         assert!(begun.elapsed() < PATIENCE, "{open} steps are open after {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let history = History::read(&nodes.chains[0]).await;
+    let history = History::read(&nodes.chains[0], BTreeSet::new()).await;
     println!(
         "galera: a node killed with {left} of {all} steps to do, done after {} s: {history}; {} \
          conflicts on the nodes left",

@@ -1,5 +1,6 @@
 //! Three workers on one outbox and one target, one of them killed at random, again and again.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -76,7 +77,7 @@ async fn killed_workers_lose_nothing_and_repeat_nothing() {
     for worker in &mut workers.processes {
         assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
     }
-    let history = History::read(&chain).await;
+    let history = History::read(&chain, BTreeSet::new()).await;
     println!("kill test: {kills} workers killed in {} s: {history}", begun.elapsed().as_secs());
     assert!(kills >= 3, "the fault did not fire: {kills} kills");
     history.check(all);
