@@ -60,10 +60,11 @@ use_cargo_tools() {
   export PATH="$tools/bin:$PATH"
 }
 
-# cargo_tool NAME VERSION: any version that is there is used; the one named is built otherwise.
+# cargo_tool NAME VERSION: any version that is there is used; the one named is built otherwise, without
+# optimisation: these tools wait for others most of the time, and that halves the time to build them.
 cargo_tool() {
   if ! cargo "$1" --version >/dev/null 2>&1; then
     say "building cargo-$1 $2 into $tools, once; this takes some minutes"
-    cargo install --quiet --locked --root "$tools" "cargo-$1@$2"
+    cargo install --quiet --locked --debug --root "$tools" "cargo-$1@$2"
   fi
 }

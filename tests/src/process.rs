@@ -87,8 +87,17 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
-    /// Whether the process is stopped now, as SIGSTOP leaves it.
-    pub fn is_stopped(&self) -> bool {
+    /// Stops it with SIGSTOP, and sees it stopped.
+    pub fn stop(&self) {
+        self.signal("STOP");
+        let begun = Instant::now();
+        while !self.is_stopped() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "SIGSTOP did not stop it");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         // After the name in parentheses: proc(5).
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))

@@ -9,11 +9,25 @@ use super::PrivateServer;
 
 /// How long sessions may take to go after their client closed them.
 const SESSIONS_SETTLE: Duration = Duration::from_secs(5);
+/// "Too many connections" (manual of MySQL, "Server Error Message Reference").
+const ER_CON_COUNT_ERROR: u16 = 1040;
 
 impl PrivateServer {
-    /// A session of root, by socket, without a catalog.
+    /// A session of root, by socket, without a catalog. Sessions that were closed a moment ago may
+    /// still be in its way: it is waited for.
     pub async fn admin(&self) -> Conn {
-        self.connect_with(self.admin_opts()).await
+        let begin = Instant::now();
+        loop {
+            match self.try_admin().await {
+                Ok(conn) => return conn,
+                Err(mysql_async::Error::Server(error))
+                    if error.code == ER_CON_COUNT_ERROR && begin.elapsed() < SESSIONS_SETTLE =>
+                {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Err(error) => panic!("cannot connect to the private {}: {error}", self.flavour()),
+            }
+        }
     }
 
     /// The same of a server that may not have any session for us yet.

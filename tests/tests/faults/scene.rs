@@ -186,6 +186,20 @@ pub(crate) async fn counter(chain: &Chain, name: &str) -> u64 {
     rows.first().map_or(0, |(_, value)| *value)
 }
 
+/// The same once it stays: servers count a session's end a moment after its client saw it.
+pub(crate) async fn settled_counter(chain: &Chain, name: &str) -> u64 {
+    let mut last = counter(chain, name).await;
+    let mut since = Instant::now();
+    while since.elapsed() < Duration::from_millis(500) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let now = counter(chain, name).await;
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    last
+}
+
 /// `tollgate` in the chain's environment.
 pub(crate) fn tollgate(chain: &Chain, arguments: &[&str]) -> Run {
     tollgate_with(chain, &[], arguments)

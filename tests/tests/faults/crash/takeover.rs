@@ -37,8 +37,7 @@ async fn fault_15_a_stopped_holder_wakes_up_to_a_lost_lease(flavour: Flavour) {
     let sleeping = Staged::new("hold-check=pause:{go}@2");
     let mut sleeper = stage.spawn(&sleeping);
     sleeping.wait_until_fired();
-    sleeper.signal("STOP");
-    assert!(sleeper.is_stopped());
+    sleeper.stop();
     stage.expire_leases().await;
     let working = Staged::new("statement=pause:{go}@2");
     let mut taker = stage.spawn(&working);
