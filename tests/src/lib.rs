@@ -15,7 +15,6 @@ pub mod history;
 pub mod hostile;
 pub mod installation;
 pub mod matrix;
-pub mod model;
 pub mod native;
 pub mod place;
 pub mod process;

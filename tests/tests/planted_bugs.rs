@@ -10,9 +10,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use stateright::{Checker as _, Expectation, HasDiscoveries, Model as _};
 use tollgate::planted::{Bug, VARIABLE};
-use tollgate_tests::model::{Cast, Payload, Protocol};
+use tollgate_model::{Cast, Payload, Protocol, first_broken};
 
 /// What finds a bug.
 #[derive(Debug, Clone, Copy)]
@@ -85,18 +84,6 @@ fn finders(bug: Bug) -> &'static [Finder] {
     }
 }
 
-/// The first property that does not hold with this bug, and the length of the way there.
-fn counterexample(payload: Payload, cast: Cast, bug: Option<Bug>) -> Option<(&'static str, usize)> {
-    let protocol = Protocol { bug, ..Protocol::of(payload, cast, Some(2)) };
-    let checker =
-        protocol.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    protocol.properties().into_iter().find_map(|property| {
-        let path = checker.discovery(property.name)?;
-        let is_broken = property.expectation == Expectation::Always;
-        is_broken.then(|| (property.name, path.into_actions().len()))
-    })
-}
-
 /// The suites' programs, built as this one is.
 fn suite(name: &str) -> &'static PathBuf {
     static SUITES: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
@@ -142,8 +129,8 @@ fn the_model_finds_every_bug_of_the_protocol() {
     for bug in Bug::ALL.iter().copied() {
         for finder in finders(bug) {
             let Model(payload, cast) = *finder else { continue };
-            let found = counterexample(payload, cast, Some(bug));
-            let Some((property, length)) = found else {
+            let spoilt = Protocol { bug: Some(bug), ..Protocol::of(payload, cast, Some(2)) };
+            let Some((property, length)) = first_broken(spoilt) else {
                 panic!("the model does not find `{}`", bug.name());
             };
             println!("{}: `{property}` is broken after {length} steps", bug.name());

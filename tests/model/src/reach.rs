@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use stateright::Model;
 
-use super::protocol::Protocol;
-use super::world::World;
+use crate::protocol::Protocol;
+use crate::world::World;
 
 /// What the walk found.
 #[derive(Debug)]

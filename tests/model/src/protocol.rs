@@ -4,10 +4,10 @@ use stateright::{Model, Property};
 use tollgate::ledger::state::{Event, LeaseTime, Write, transition};
 use tollgate::planted::Bug;
 
-use super::server::Deed;
-use super::sight::executions;
-use super::worker::{Move, Reply};
-use super::world::{Breach, Cast, Doing, EXECUTIONS_MAX, Payload, SessionId, Side, Status, World};
+use crate::server::Deed;
+use crate::sight::executions;
+use crate::worker::{Move, Reply};
+use crate::world::{Breach, Cast, Doing, EXECUTIONS_MAX, Payload, SessionId, Side, Status, World};
 
 /// What happens next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -180,13 +180,13 @@ impl Model for Protocol {
                 is_second && succeeded(world, Side::Forward)
             }),
             Property::sometimes("a statement outlives its worker", |_, world: &World| {
-                let is_left = |session: &super::world::Session| {
+                let is_left = |session: &crate::world::Session| {
                     !session.client && session.doing == Doing::Statement
                 };
                 world.sessions.iter().flatten().any(is_left)
             }),
             Property::sometimes("a COMMIT outlives its worker", |_, world: &World| {
-                let is_left = |session: &super::world::Session| {
+                let is_left = |session: &crate::world::Session| {
                     !session.client && session.doing == Doing::Commit
                 };
                 world.sessions.iter().flatten().any(is_left)

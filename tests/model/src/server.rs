@@ -2,7 +2,7 @@
 
 use tollgate::planted::{Bug, is_planted};
 
-use super::world::{Breach, Doing, Payload, SessionId, Side, Status, World};
+use crate::world::{Breach, Doing, Payload, SessionId, Side, Status, World};
 
 /// What a session does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::world::{Doing, Phase, SESSIONS_MAX, Session, SessionId, Token, World};
+use crate::world::{Doing, Phase, SESSIONS_MAX, Session, SessionId, Token, World};
 
 impl World {
     /// That world.

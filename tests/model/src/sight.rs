@@ -2,7 +2,7 @@
 
 use tollgate::ledger::state::{Compensation, Executions, Fit, LeaseTime, Previous, State, Whose};
 
-use super::world::{EXECUTIONS_MAX, Row, SessionId, Side, Status, World};
+use crate::world::{EXECUTIONS_MAX, Row, SessionId, Side, Status, World};
 
 /// Whether a session that the row names, other than the worker's, may act.
 fn presence(row: &Row, mine: Option<SessionId>) -> Previous {

@@ -4,8 +4,8 @@ use tollgate::ledger::state::{
     Executions, Guard, LeaseTime, Names, Previous, Standing, State, Write, after, guard,
 };
 
-use super::sight::executions;
-use super::world::{Breach, Phase, Row, Side, Status, Token, World};
+use crate::sight::executions;
+use crate::world::{Breach, Phase, Row, Side, Status, Token, World};
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,9 +19,11 @@
 //! | `server` | what a session does by itself |
 //! | `canonical` | one world for all that differ in names alone |
 //! | `protocol` | all of it as a [`stateright::Model`], with the properties |
+//! | `explore` | every state of it, visited |
 //! | `reach` | from everywhere, an end can be reached without another fault |
 
 mod canonical;
+mod explore;
 mod protocol;
 mod reach;
 mod server;
@@ -30,6 +32,7 @@ mod worker;
 mod world;
 mod writes;
 
+pub use explore::{Exploration, Finding, explore, first_broken};
 pub use protocol::{Action, Protocol};
 pub use reach::{Reach, ends_are_reachable};
 pub use world::{Breach, Cast, Payload, World};

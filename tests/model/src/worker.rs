@@ -5,8 +5,8 @@
 use tollgate::ledger::state::{Answer, Event, Fit, Write, transition};
 use tollgate::planted::{Bug, is_planted};
 
-use super::world::{Breach, Doing, EXECUTIONS_MAX, Payload, Phase, SessionId, Side, World};
-use super::writes::{TAKEN, Written};
+use crate::world::{Breach, Doing, EXECUTIONS_MAX, Payload, Phase, SessionId, Side, World};
+use crate::writes::{TAKEN, Written};
 
 /// Whether the answer to something that took effect was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -308,7 +308,7 @@ impl World {
     }
 
     fn send(&mut self, worker: usize, session: SessionId) {
-        let is_at_it = |(id, other): (usize, &Option<super::world::Session>)| {
+        let is_at_it = |(id, other): (usize, &Option<crate::world::Session>)| {
             other.is_some_and(|other| {
                 id != usize::from(session)
                     && (matches!(other.doing, Doing::Statement | Doing::Commit)
