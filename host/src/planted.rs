@@ -51,6 +51,8 @@ bugs! {
     FailedOverSucceeded = "failed-over-succeeded",
     /// A COMMIT without an answer is taken for a failure.
     UnknownCommitIsFailure = "unknown-commit-is-failure",
+    /// A claim whose answer was lost goes on while what was sent before may still arrive.
+    ResumeWithoutKill = "resume-without-kill",
     /// An inspection looks at the row while the former session may still act.
     InspectWithoutKill = "inspect-without-kill",
     /// A payload is started however often it was started before.

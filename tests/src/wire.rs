@@ -15,6 +15,8 @@ pub enum Cut {
     Before,
     /// The server carried the statement out; the client never learns.
     After,
+    /// The client's side breaks; the statement is still on its way to the server.
+    Underway,
 }
 
 #[derive(Debug)]
@@ -23,6 +25,8 @@ enum Order {
     Say(String, oneshot::Sender<bool>),
     /// Send a statement into the client's session and wait for nothing.
     Leave(String, oneshot::Sender<()>),
+    /// Let the statement that is underway arrive, and say whether the server took it.
+    Arrive(oneshot::Sender<bool>),
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +84,14 @@ impl Wire {
         assert!(answer.await.unwrap(), "the server refused `{statement}`");
     }
 
+    /// Lets the statement arrive that is underway since the cut. Whether the server carried it out:
+    /// not when its session is gone.
+    pub async fn arrive(&self) -> bool {
+        let (done, answer) = oneshot::channel();
+        assert!(self.orders.send(Order::Arrive(done)).await.is_ok(), "nothing is underway");
+        answer.await.unwrap()
+    }
+
     /// Sends a statement into the client's session; from then on the client is dead, its statement
     /// is not.
     pub async fn leave(&self, statement: &str) {
@@ -98,14 +110,16 @@ async fn carry(
     let (mut near_in, mut near_out) = near.split();
     let (mut far_in, mut far_out) = far.split();
     let mut answers = vec![0; 64 * 1024];
-    loop {
+    let underway = loop {
         tokio::select! {
             packet = packet(&mut near_in) => {
                 let packet = packet?;
                 plan.asked.fetch_add(1, Ordering::SeqCst);
                 let cut = due(plan, &packet);
-                if cut == Some(Cut::Before) {
-                    return Ok(());
+                match cut {
+                    Some(Cut::Before) => return Ok(()),
+                    Some(Cut::Underway) => break packet,
+                    Some(Cut::After) | None => {}
                 }
                 far_out.write_all(&packet).await?;
                 if cut == Some(Cut::After) {
@@ -132,10 +146,22 @@ async fn carry(
                         let _ = done.send(());
                         return Ok(());
                     }
+                    Order::Arrive(_) => panic!("nothing is underway"),
                 }
             }
         }
+    };
+    drop(near);
+    while let Some(order) = orders.recv().await {
+        let Order::Arrive(done) = order else { panic!("the client is gone") };
+        let answer = match far.write_all(&underway).await {
+            Ok(()) => self::packet(&mut far).await.unwrap_or_default(),
+            // The server has closed its side.
+            Err(_) => Vec::new(),
+        };
+        let _ = done.send(answer.get(4) == Some(&0));
     }
+    Ok(())
 }
 
 fn due(plan: &Plan, packet: &[u8]) -> Option<Cut> {

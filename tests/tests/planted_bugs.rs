@@ -52,6 +52,13 @@ fn finders(bug: Bug) -> &'static [Finder] {
         Bug::UnknownCommitIsFailure => {
             &[Test("ledger", "lost_answers::a_commit_without_an_answer_is_told_by_the_receipt")]
         }
+        Bug::ResumeWithoutKill => &[
+            Model(Payload::Ddl, Cast::Two),
+            Test(
+                "ledger",
+                "lost_answers::a_claim_that_is_resumed_ends_the_session_where_its_write_may_still_arrive",
+            ),
+        ],
         Bug::InspectWithoutKill => &[
             Model(Payload::Ddl, Cast::Two),
             Test(

@@ -17,6 +17,7 @@ use crate::blame::Blame;
 use crate::clock::{Clock, MonotonicClock, jittered};
 use crate::fault_points::{Point, at};
 use crate::ids::{Direction, ExternalReceipt};
+use crate::planted::{Bug, is_planted};
 use crate::target::TargetConnection;
 
 /// How often a claim reads again after its write did not apply.
@@ -31,11 +32,15 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// Advice to wait where no deadline tells.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// A claim whose answer was lost: the row may carry its token.
+/// A claim whose answer was lost: the row may carry its token, and what its session was sent last may
+/// still arrive there.
 ///
 /// It is good for one [`Ledger::resume`], and for nothing after the payload's first statement.
 #[derive(Debug, PartialEq, Eq)]
-pub struct PendingClaim(LeaseToken);
+pub struct PendingClaim {
+    token: LeaseToken,
+    holder: Holder,
+}
 
 /// A claim without an answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,6 +149,10 @@ impl Ledger {
 
     /// Finds out, on a new connection, what came of a claim whose answer was lost, and goes on with it.
     ///
+    /// The lost connection's session is killed and waited for first: a write of the claim that is still
+    /// on its way there could otherwise arrive after this one ran something, and name a session on the
+    /// row that the next holder would take for the one to end.
+    ///
     /// # Errors
     ///
     /// As [`Ledger::claim`].
@@ -153,7 +162,24 @@ impl Ledger {
         request: &ClaimRequest,
         pending: PendingClaim,
     ) -> Result<Claim, ClaimError> {
-        self.claim_with(connection, request, pending.0).await
+        let PendingClaim { token, holder } = pending;
+        let options = self.options();
+        let (bound, wait) = (options.statement_timeout, options.previous_session_wait);
+        if !is_planted(Bug::ResumeWithoutKill) {
+            let cleared = takeover::clear(connection, &holder, bound, wait).await;
+            match cleared {
+                Ok(None) => {}
+                Ok(Some(remains)) => return Ok(busy_previous(remains)),
+                Err(fault) if fault.effect_is_unknown() => {
+                    return Err(ClaimError::AnswerLost {
+                        pending: PendingClaim { token, holder },
+                        fault,
+                    });
+                }
+                Err(fault) => return Err(ClaimError::Fault(fault)),
+            }
+        }
+        self.claim_with(connection, request, token).await
     }
 
     async fn claim_with(
@@ -175,7 +201,8 @@ impl Ledger {
                 Err(ClaimError::Fault(fault))
             }
             Err(Stop::Fault(fault)) if fault.effect_is_unknown() => {
-                Err(ClaimError::AnswerLost { pending: PendingClaim(claiming.token), fault })
+                let Claiming { token, holder, .. } = claiming;
+                Err(ClaimError::AnswerLost { pending: PendingClaim { token, holder }, fault })
             }
             Err(Stop::Fault(fault)) => Err(ClaimError::Fault(fault)),
         }
@@ -216,10 +243,17 @@ pub(super) struct Claiming<'a> {
 
 impl Claiming<'_> {
     async fn run(&self, connection: &mut TargetConnection) -> Result<Claim, Stop> {
+        let mut is_locked = false;
         for _ in 0..READS_MAX {
             let sent_at = MonotonicClock.now();
             let view = self.read(connection).await?;
             let claim = transition(view.state, Event::Claim(view.fit));
+            if is_locked
+                && claim.answer == Answer::ClearPrevious
+                && let Some(remains) = self.clear(connection, &view).await?
+            {
+                return Ok(busy_previous(remains));
+            }
             let Some(write) = claim.write else {
                 return self.answered(connection, &view, claim.answer, sent_at).await;
             };
@@ -235,8 +269,14 @@ impl Claiming<'_> {
                 None => self.write(connection, &view, write).await,
                 Some(_) => self.write_turning(connection, &view, write).await,
             };
-            if yielded(written).await? {
-                return self.answered(connection, &view, claim.answer, sent_at).await;
+            match yielded(written).await {
+                Ok(true) => return self.answered(connection, &view, claim.answer, sent_at).await,
+                Ok(false) => {}
+                // A holder that stopped between its completion and its COMMIT has the row locked. If
+                // its lease is still over, it is ended first and the row is written then; the kill
+                // undoes its completion, as losing its token would have.
+                Err(fault) if fault.is_lock_wait() && !is_locked => is_locked = true,
+                Err(fault) => return Err(fault.into()),
             }
         }
         Err(Stop::Contended)
@@ -339,11 +379,7 @@ impl Claiming<'_> {
         let Some(remains) = remains else {
             return Err(Stop::Contended);
         };
-        Ok(Claim::Busy(Busy {
-            reason: BusyReason::PreviousSession(remains),
-            lease_deadline: None,
-            retry_after: RETRY_AFTER,
-        }))
+        Ok(busy_previous(remains))
     }
 
     async fn clear(
@@ -423,6 +459,14 @@ pub(super) async fn yielded(result: Result<bool, LedgerFault>) -> Result<bool, L
         }
         result => result,
     }
+}
+
+fn busy_previous(remains: Remains) -> Claim {
+    Claim::Busy(Busy {
+        reason: BusyReason::PreviousSession(remains),
+        lease_deadline: None,
+        retry_after: RETRY_AFTER,
+    })
 }
 
 fn busy_lease(row: &LedgerRow) -> Busy {

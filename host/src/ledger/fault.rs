@@ -153,6 +153,12 @@ impl LedgerFault {
         matches!(self, Self::Refused { code: 1213, .. })
     }
 
+    /// Another transaction kept a row locked for as long as this session waits. The statement had no
+    /// effect.
+    pub(super) const fn is_lock_wait(&self) -> bool {
+        matches!(self, Self::Refused { code: 1205, .. })
+    }
+
     pub(super) const fn is_duplicate_key(&self) -> bool {
         matches!(self, Self::Refused { code: 1062, .. })
     }

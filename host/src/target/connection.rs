@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use mysql_async::Conn;
 
 use super::grants::GrantFinding;
+use super::pins;
 use crate::ids::Catalog;
 use crate::session::{self, ServerIdentity};
 
@@ -58,6 +60,7 @@ pub struct TargetConnection {
     pub(super) catalog: Catalog,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) warnings: Vec<TargetWarning>,
+    pub(super) lock_wait: Duration,
 }
 
 impl TargetConnection {
@@ -95,6 +98,12 @@ impl TargetConnection {
     /// What has to be seen in a status.
     pub fn warnings(&self) -> &[TargetWarning] {
         &self.warnings
+    }
+
+    /// What a payload's session is `SET` to besides its pins: its statements may wait longer for a
+    /// lock than the host's own.
+    pub(crate) fn payload_setting(&self) -> String {
+        pins::patience(self.lock_wait)
     }
 
     /// The driver's connection.

@@ -193,6 +193,7 @@ impl Verified {
             catalog: config.catalog.clone(),
             settings: self.settings.into_map(),
             warnings: self.warnings,
+            lock_wait: config.bounds.lock_wait_timeout,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What a target's session is pinned to.
 
+use std::time::Duration;
+
 use crate::config::TargetBounds;
 use crate::session::{Pin, Variables, Wanted};
 
@@ -100,9 +102,20 @@ fn transactions() -> Vec<Pin> {
     ]
 }
 
+/// How long a statement of the host's own waits for a lock, in seconds: less than the host waits for
+/// its answer (10 s in the ledger), so that the server gives up first and nothing is left behind that
+/// applies later. The payload's statements may wait longer; see [`patience`].
+const LOCK_WAIT_SECONDS: u64 = 5;
+
+/// What a session is set to before a payload: its statements wait for locks as long as is configured.
+pub(super) fn patience(lock_wait: Duration) -> String {
+    let seconds = lock_wait.as_secs();
+    format!("SESSION lock_wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = {seconds}")
+}
+
 /// No wait without end.
 fn bounded(bounds: &TargetBounds) -> Vec<Pin> {
-    let lock_wait = bounds.lock_wait_timeout.as_secs();
+    let lock_wait = bounds.lock_wait_timeout.as_secs().min(LOCK_WAIT_SECONDS);
     vec![
         // Metadata locks: the server's default is a year.
         Pin::number(&["lock_wait_timeout"], lock_wait),

@@ -22,7 +22,8 @@ impl World {
             let acts = session.client
                 || matches!(session.doing, Doing::Statement | Doing::Commit)
                 || session.effect
-                || session.completes;
+                || session.completes
+                || session.underway.is_some();
             if !acts && !self.references().contains(&Some(id)) {
                 self.remove(id);
             }
@@ -43,7 +44,7 @@ impl World {
                 Phase::Writing { named, .. } | Phase::Clearing { named, .. } => {
                     named.iter_mut().for_each(&mut visit);
                 }
-                Phase::Settling { old, .. } => visit(old),
+                Phase::Settling { old, .. } | Phase::Resuming { old, .. } => visit(old),
                 _ => {}
             }
         }

@@ -61,9 +61,10 @@ impl Protocol {
                 step,
                 Move::Crash
                     | Move::GiveUp
-                    | Move::Write(Reply::Lost)
-                    | Move::Adopt(Reply::Lost)
-                    | Move::Fail(Reply::Lost)
+                    | Move::Write(Reply::Lost | Reply::Late)
+                    | Move::Adopt(Reply::Lost | Reply::Late)
+                    | Move::LookAround(Reply::Lost | Reply::Late)
+                    | Move::Fail(Reply::Lost | Reply::Late)
             ),
             Action::Session(_, deed) => deed != Deed::Refuse,
             Action::Expire(_) => true,
@@ -184,6 +185,9 @@ impl Model for Protocol {
                     !session.client && session.doing == Doing::Statement
                 };
                 world.sessions.iter().flatten().any(is_left)
+            }),
+            Property::sometimes("a ledger write outlives its connection", |_, world: &World| {
+                world.sessions.iter().flatten().any(|session| session.underway.is_some())
             }),
             Property::sometimes("a COMMIT outlives its worker", |_, world: &World| {
                 let is_left = |session: &crate::world::Session| {

@@ -13,13 +13,16 @@ pub enum Deed {
     Refuse,
     /// Its COMMIT takes place.
     Commit,
+    /// What it was sent before its client gave up arrives.
+    Arrive,
     /// It is gone, with what it did not commit.
     Vanish,
 }
 
 impl Deed {
     /// Every deed.
-    pub const ALL: [Self; 4] = [Self::Finish, Self::Refuse, Self::Commit, Self::Vanish];
+    pub const ALL: [Self; 5] =
+        [Self::Finish, Self::Refuse, Self::Commit, Self::Arrive, Self::Vanish];
 }
 
 impl World {
@@ -43,6 +46,8 @@ impl World {
                 self.session_mut(id).doing = Doing::Nothing;
                 self.commit(payload, id);
             }
+            // It may be carried out already when the session is killed.
+            Deed::Arrive => self.arrive(id, session.underway?)?,
             // A client that died is noticed between statements only; its COMMIT may not have come.
             Deed::Vanish
                 if session.killed || (!session.client && session.doing != Doing::Statement) =>

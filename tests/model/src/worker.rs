@@ -5,7 +5,9 @@
 use tollgate::ledger::state::{Answer, Event, Fit, Write, transition};
 use tollgate::planted::{Bug, is_planted};
 
-use crate::world::{Breach, Doing, EXECUTIONS_MAX, Payload, Phase, SessionId, Side, World};
+use crate::world::{
+    Breach, Doing, EXECUTIONS_MAX, Payload, Phase, SessionId, Side, Underway, World,
+};
 use crate::writes::{TAKEN, Written};
 
 /// Whether the answer to something that took effect was heard.
@@ -15,6 +17,8 @@ pub enum Reply {
     Heard,
     /// The connection broke first.
     Lost,
+    /// The connection broke even before it took effect, and it still may.
+    Late,
 }
 
 /// One step of a worker.
@@ -22,7 +26,7 @@ pub enum Reply {
 pub enum Move {
     /// It is handed the step, connects, and reads.
     Deliver,
-    /// It reads again.
+    /// It reads, the first time on a new connection or once more.
     Read,
     /// Its claim's write is carried out.
     Write(Reply),
@@ -32,8 +36,8 @@ pub enum Move {
     Adopt(Reply),
     /// It gives up waiting for them.
     GiveUp,
-    /// It looks for the other direction after its claim.
-    LookAround,
+    /// It looks for the other direction after its claim, and undoes it when there is one.
+    LookAround(Reply),
     /// It checks its lease.
     Check,
     /// It sends the statement.
@@ -58,16 +62,20 @@ pub enum Move {
 
 impl Move {
     /// Every move.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 25] = [
         Self::Deliver,
         Self::Read,
         Self::Write(Reply::Heard),
         Self::Write(Reply::Lost),
+        Self::Write(Reply::Late),
         Self::Kill,
         Self::Adopt(Reply::Heard),
         Self::Adopt(Reply::Lost),
+        Self::Adopt(Reply::Late),
         Self::GiveUp,
-        Self::LookAround,
+        Self::LookAround(Reply::Heard),
+        Self::LookAround(Reply::Lost),
+        Self::LookAround(Reply::Late),
         Self::Check,
         Self::Send,
         Self::Renew,
@@ -76,6 +84,7 @@ impl Move {
         Self::Commit,
         Self::Fail(Reply::Heard),
         Self::Fail(Reply::Lost),
+        Self::Fail(Reply::Late),
         Self::Inspect,
         Self::Lose,
         Self::Crash,
@@ -112,6 +121,11 @@ impl World {
                 let old = Some(old);
                 self.workers[worker].phase = Phase::Settling { old, killed: true, fails };
             }
+            (Move::Kill, Phase::Resuming { old: Some(old), killed: false }) => {
+                self.connected(worker)?;
+                self.session_mut(old).killed = true;
+                self.workers[worker].phase = Phase::Resuming { old: Some(old), killed: true };
+            }
             (Move::Renew, Phase::Checking | Phase::Sending | Phase::Waiting) => {
                 self.renew(worker)?;
             }
@@ -130,6 +144,12 @@ impl World {
     fn claim(&mut self, worker: usize, step: Move, phase: Phase) -> Option<()> {
         match (step, phase) {
             (Move::Read, Phase::Reading) => self.read(worker),
+            (Move::Read, Phase::Resuming { old, .. }) => {
+                (old.is_none() || is_planted(Bug::ResumeWithoutKill)).then_some(())?;
+                self.read(worker);
+            }
+            (Move::GiveUp, Phase::Resuming { old: Some(_), killed: true }) => self.close(worker),
+            (Move::Kill, Phase::Writing { .. }) => self.end_who_locks(worker)?,
             (Move::Write(reply), Phase::Writing { .. }) => self.write_claim(worker, reply)?,
             (Move::Adopt(reply), Phase::Clearing { named, killed }) => {
                 let may_go_on =
@@ -144,11 +164,11 @@ impl World {
                 }
                 self.close(worker);
             }
-            (Move::LookAround, Phase::Granted) => {
+            (Move::LookAround(reply), Phase::Granted) => {
                 if self.opposite_runs(worker) {
-                    self.withdraw(worker)?;
-                    self.close(worker);
+                    self.withdraw(worker, reply)?;
                 } else {
+                    (reply == Reply::Heard).then_some(())?;
                     self.workers[worker].phase = Phase::Checking;
                 }
             }
@@ -190,23 +210,20 @@ impl World {
         let Phase::Writing { write, turn, named, fresh } = self.workers[worker].phase else {
             return None;
         };
-        let side = self.workers[worker].side;
-        let own = self.would(worker, side, write, fresh[side as usize]);
-        let other = match (turn, write) {
-            (Some(turn), _) => {
-                self.would(worker, Side::Forward, turn, fresh[Side::Forward as usize])
-            }
-            (None, Write::TurnAbsent) => self.would(worker, Side::Forward, write, true),
-            (None, _) => Written::Yes,
-        };
-        if own == Written::Waits || other == Written::Waits {
+        let (side, actor) = (self.workers[worker].side, self.actor(worker));
+        let sent = Underway { write, turn, fresh, withdraws: false };
+        if reply == Reply::Late {
+            return self.leave_underway(worker, sent);
+        }
+        let written = self.would_both(actor, side, sent);
+        if written == Written::Waits {
             return None;
         }
-        let applies = own == Written::Yes && other == Written::Yes;
+        let applies = written == Written::Yes;
         if applies {
             // First, so that what the machine sees of its own row is what it will see.
             if let Some(turn) = turn {
-                self.apply(worker, Side::Forward, turn);
+                self.apply(actor, Side::Forward, turn);
             }
             self.write(worker, write, fresh[side as usize]);
         }
@@ -221,12 +238,38 @@ impl World {
         match reply {
             Reply::Heard => Some(()),
             // What did not apply is as good as never sent: that is `Lose`.
-            Reply::Lost => applies.then(|| self.lose(worker))?,
+            _ => applies.then(|| self.lose(worker))?,
         }
+    }
+
+    /// The connection breaks, and what was sent last is still on its way.
+    fn leave_underway(&mut self, worker: usize, sent: Underway) -> Option<()> {
+        let session = self.workers[worker].session?;
+        self.session_mut(session).underway = Some(sent);
+        self.lose(worker)
+    }
+
+    /// The row is locked by a holder whose lease is over: it is ended, and the row read again.
+    fn end_who_locks(&mut self, worker: usize) -> Option<()> {
+        let Phase::Writing { write, turn, named, fresh } = self.workers[worker].phase else {
+            return None;
+        };
+        let waits_for_others = matches!(write, Write::TakeOverWaiting | Write::InsertWaiting);
+        (waits_for_others && named != [None; 2]).then_some(())?;
+        let (side, actor) = (self.workers[worker].side, self.actor(worker));
+        let sent = Underway { write, turn, fresh, withdraws: false };
+        (self.would_both(actor, side, sent) == Written::Waits).then_some(())?;
+        self.connected(worker)?;
+        named.into_iter().flatten().for_each(|id| self.session_mut(id).killed = true);
+        self.workers[worker].phase = Phase::Reading;
+        Some(())
     }
 
     fn adopt(&mut self, worker: usize, reply: Reply) -> Option<()> {
         let said = transition(TAKEN, Event::PreviousGone);
+        if reply == Reply::Late {
+            return self.leave_underway(worker, Underway::own(said.write?));
+        }
         match self.write(worker, said.write?, false) {
             Written::Waits => return None,
             Written::No if reply == Reply::Lost => return None,
@@ -237,18 +280,26 @@ impl World {
     }
 
     /// Undoes a grant under which nothing ran.
-    fn withdraw(&mut self, worker: usize) -> Option<()> {
-        let side = self.workers[worker].side;
-        match self.would(worker, side, Write::RecordFailure, false) {
-            Written::Waits => None,
-            Written::No => Some(()),
+    fn withdraw(&mut self, worker: usize, reply: Reply) -> Option<()> {
+        let (side, actor) = (self.workers[worker].side, self.actor(worker));
+        if reply == Reply::Late {
+            let sent = Underway { withdraws: true, ..Underway::own(Write::RecordFailure) };
+            return self.leave_underway(worker, sent);
+        }
+        match self.would(actor, side, Write::RecordFailure, false) {
+            Written::Waits => return None,
+            Written::No if reply == Reply::Lost => return None,
+            Written::No => {}
             Written::Yes => {
-                self.apply(worker, side, Write::RecordFailure);
-                let row = self.rows[side as usize].as_mut()?;
-                row.executions -= 1;
-                Some(())
+                self.apply(actor, side, Write::RecordFailure);
+                self.rows[side as usize].as_mut()?.executions -= 1;
             }
         }
+        if reply == Reply::Lost {
+            return self.lose(worker);
+        }
+        self.close(worker);
+        Some(())
     }
 
     fn run(
@@ -356,27 +407,31 @@ impl World {
             // Changes nothing that anyone could act on: an open lease is not taken.
             return None;
         }
-        match self.would(worker, side, Write::Extend, false) {
+        let actor = self.actor(worker);
+        match self.would(actor, side, Write::Extend, false) {
             Written::Waits => return None,
-            Written::Yes => self.apply(worker, side, Write::Extend),
+            Written::Yes => self.apply(actor, side, Write::Extend),
             Written::No => self.settle(worker, false)?,
         }
         Some(())
     }
 
     fn fail(&mut self, worker: usize, session: SessionId, reply: Reply) -> Option<()> {
-        let side = self.workers[worker].side;
+        let (side, actor) = (self.workers[worker].side, self.actor(worker));
         self.roll_back(session);
-        match self.would(worker, side, Write::RecordFailure, false) {
+        if reply == Reply::Late {
+            return self.leave_underway(worker, Underway::own(Write::RecordFailure));
+        }
+        match self.would(actor, side, Write::RecordFailure, false) {
             Written::Waits => return None,
-            Written::Yes => self.apply(worker, side, Write::RecordFailure),
+            Written::Yes => self.apply(actor, side, Write::RecordFailure),
             Written::No if reply == Reply::Lost => return None,
             Written::No => {}
         }
-        match reply {
-            Reply::Heard => self.close(worker),
-            Reply::Lost => self.lose(worker)?,
+        if reply == Reply::Lost {
+            return self.lose(worker);
         }
+        self.close(worker);
         Some(())
     }
 
@@ -385,11 +440,12 @@ impl World {
         match self.workers[worker].phase {
             Phase::Idle | Phase::Absent => return None,
             Phase::Reading | Phase::Writing { .. } | Phase::Clearing { .. } | Phase::Granted => {
+                let old = self.workers[worker].session;
                 self.disconnect(worker);
                 self.open(worker, self.workers[worker].token?)?;
-                self.workers[worker].phase = Phase::Reading;
+                self.workers[worker].phase = Phase::Resuming { old, killed: false };
             }
-            Phase::Settling { .. } => self.drop_delivery(worker),
+            Phase::Settling { .. } | Phase::Resuming { .. } => self.drop_delivery(worker),
             _ => self.settle(worker, true)?,
         }
         Some(())

@@ -73,6 +73,26 @@ pub struct Row {
     pub lock: Option<SessionId>,
 }
 
+/// A ledger write that was sent and has not arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Underway {
+    /// To the row of the session's own side.
+    pub write: Write,
+    /// To the forward row, in the same transaction.
+    pub turn: Option<Write>,
+    /// Whether each row is still as it was read.
+    pub fresh: [bool; 2],
+    /// Whether it undoes a grant under which nothing ran.
+    pub withdraws: bool,
+}
+
+impl Underway {
+    /// One that names its own token.
+    pub(super) fn own(write: Write) -> Self {
+        Self { write, turn: None, fresh: [false; 2], withdraws: false }
+    }
+}
+
 /// What a session does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Doing {
@@ -100,6 +120,8 @@ pub struct Session {
     pub effect: bool,
     /// A completion that is not committed.
     pub completes: bool,
+    /// A write that its client sent before it gave the connection up.
+    pub underway: Option<Underway>,
     /// Whether its client is there.
     pub client: bool,
     /// Whether it was killed, and may take its time to go.
@@ -113,6 +135,13 @@ pub enum Phase {
     Absent,
     /// Between deliveries.
     Idle,
+    /// Its claim's connection broke: on a new one, it wants to see the old session gone.
+    Resuming {
+        /// The old one, while it is there.
+        old: Option<SessionId>,
+        /// Whether it was killed.
+        killed: bool,
+    },
     /// About to read what its claim depends on.
     Reading,
     /// About to send its claim's write.
@@ -163,7 +192,14 @@ pub enum Phase {
 impl Phase {
     /// Whether the delivery has not got its lease yet.
     pub(super) fn is_claim(self) -> bool {
-        matches!(self, Self::Reading | Self::Writing { .. } | Self::Clearing { .. } | Self::Granted)
+        matches!(
+            self,
+            Self::Resuming { .. }
+                | Self::Reading
+                | Self::Writing { .. }
+                | Self::Clearing { .. }
+                | Self::Granted
+        )
     }
 }
 
@@ -292,6 +328,7 @@ impl World {
             doing: Doing::Nothing,
             effect: false,
             completes: false,
+            underway: None,
             client: true,
             killed: false,
         });
@@ -339,7 +376,7 @@ impl World {
                 Phase::Writing { named, .. } | Phase::Clearing { named, .. } => {
                     named.iter_mut().for_each(forget);
                 }
-                Phase::Settling { old, .. } => forget(old),
+                Phase::Settling { old, .. } | Phase::Resuming { old, .. } => forget(old),
                 _ => {}
             }
         }

@@ -5,7 +5,16 @@ use tollgate::ledger::state::{
 };
 
 use crate::sight::executions;
-use crate::world::{Breach, Phase, Row, Side, Status, Token, World};
+use crate::world::{Breach, Phase, Row, SessionId, Side, Status, Token, Underway, World};
+
+/// Who writes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Actor {
+    /// Its token.
+    pub(super) token: Token,
+    /// Its session, which a claim puts on the row.
+    pub(super) session: Option<SessionId>,
+}
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,33 +48,77 @@ fn holds(guard: Guard, row: Option<&Row>, token: Token, fresh: bool) -> bool {
 }
 
 impl World {
+    /// The worker, as one that writes.
+    pub(super) fn actor(&self, worker: usize) -> Actor {
+        let worker = &self.workers[worker];
+        let token = worker.token.expect("a worker that writes has a token");
+        Actor { token, session: worker.session }
+    }
+
     /// Whether the write would apply to the side's row now.
-    pub(super) fn would(&self, worker: usize, side: Side, write: Write, fresh: bool) -> Written {
+    pub(super) fn would(&self, actor: Actor, side: Side, write: Write, fresh: bool) -> Written {
         let row = self.row(side);
-        let own = self.workers[worker].session;
-        if row.is_some_and(|row| row.lock.is_some() && row.lock != own) {
+        if row.is_some_and(|row| row.lock.is_some() && row.lock != actor.session) {
             return Written::Waits;
         }
-        let token = self.workers[worker].token.expect("a worker that writes has a token");
-        if holds(guard(write), row, token, fresh) { Written::Yes } else { Written::No }
+        if holds(guard(write), row, actor.token, fresh) { Written::Yes } else { Written::No }
+    }
+
+    /// What would become of a write to the side's row, and in the same transaction to the forward row.
+    pub(super) fn would_both(&self, actor: Actor, side: Side, sent: Underway) -> Written {
+        let Underway { write, turn, fresh, .. } = sent;
+        let own = self.would(actor, side, write, fresh[side as usize]);
+        let other = match (turn, write) {
+            (Some(turn), _) => {
+                self.would(actor, Side::Forward, turn, fresh[Side::Forward as usize])
+            }
+            (None, Write::TurnAbsent) => self.would(actor, Side::Forward, write, true),
+            (None, _) => Written::Yes,
+        };
+        match (own, other) {
+            (Written::Waits, _) | (_, Written::Waits) => Written::Waits,
+            (Written::Yes, Written::Yes) => Written::Yes,
+            _ => Written::No,
+        }
+    }
+
+    /// What a session was sent before its client gave up arrives, and applies if it still may.
+    pub(super) fn arrive(&mut self, id: SessionId, sent: Underway) -> Option<()> {
+        let session = *self.session(id);
+        let actor = Actor { token: session.token, session: Some(id) };
+        match self.would_both(actor, session.side, sent) {
+            Written::Waits => return None,
+            Written::No => {}
+            Written::Yes => {
+                if let Some(turn) = sent.turn {
+                    self.apply(actor, Side::Forward, turn);
+                }
+                self.apply(actor, session.side, sent.write);
+                if sent.withdraws {
+                    self.rows[session.side as usize].as_mut()?.executions -= 1;
+                }
+            }
+        }
+        self.session_mut(id).underway = None;
+        Some(())
     }
 
     /// Applies the write if it may, and notes what must not have happened.
     pub(super) fn write(&mut self, worker: usize, write: Write, fresh: bool) -> Written {
-        let side = self.workers[worker].side;
-        let written = self.would(worker, side, write, fresh);
+        let (side, actor) = (self.workers[worker].side, self.actor(worker));
+        let written = self.would(actor, side, write, fresh);
         if written == Written::Yes {
             let seen = self.sight(worker);
-            self.apply(worker, side, write);
+            self.apply(actor, side, write);
             self.compare(worker, seen, write);
         }
         written
     }
 
     /// Applies a write whose condition holds.
-    pub(super) fn apply(&mut self, worker: usize, side: Side, write: Write) {
-        let (token, session) = (self.workers[worker].token, self.workers[worker].session);
-        self.judge(worker, side, write);
+    pub(super) fn apply(&mut self, actor: Actor, side: Side, write: Write) {
+        let (token, session) = (Some(actor.token), actor.session);
+        self.judge(actor, side, write);
         let before = self.rows[side as usize];
         let mut row = before.unwrap_or(Row {
             status: Status::Running,
@@ -136,11 +189,14 @@ impl World {
                 fresh[side as usize] = false;
             }
         }
+        for sent in self.sessions.iter_mut().flatten().filter_map(|it| it.underway.as_mut()) {
+            sent.fresh[side as usize] = false;
+        }
     }
 
-    fn judge(&mut self, worker: usize, side: Side, write: Write) {
+    fn judge(&mut self, actor: Actor, side: Side, write: Write) {
         let Some(row) = self.rows[side as usize] else { return };
-        let own = row.token == self.workers[worker].token;
+        let own = row.token == Some(actor.token);
         if row.status == Status::Succeeded && write != Write::Turn {
             self.note(Breach::SuccessOverwritten);
         }

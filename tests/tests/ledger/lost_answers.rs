@@ -48,6 +48,36 @@ async fn a_claim_whose_answer_was_lost_is_not_ours_when_another_took_the_step() 
     }
 }
 
+/// A write of the claim that arrives after its connection was given up must not change the row any
+/// more: with the same token it would name a session that is gone, and hide the one that works.
+#[tokio::test]
+async fn a_claim_that_is_resumed_ends_the_session_where_its_write_may_still_arrive() {
+    for flavour in Flavour::available() {
+        let place = Place::on(flavour).await;
+        let request = forward("step-1");
+        let mut holder = place.open().await;
+        place.granted(&mut holder, &request).await;
+        place.expire(&request).await;
+
+        let (mut connection, wire) = place.open_wired().await;
+        let lost = connection.session_id();
+        wire.cut(Cut::Underway, "execution_count = execution_count + 1");
+        let error = place.ledger.claim(&mut connection, &request).await.unwrap_err();
+        let ClaimError::AnswerLost { pending, .. } = error else { panic!("{error:?}") };
+        assert!(wire.was_cut());
+        assert_eq!(place.column(&request, "execution_count").await, "1", "it has arrived");
+
+        let mut fresh = place.open().await;
+        let claim = place.ledger.resume(&mut fresh, &request, pending).await;
+        let lease = granted(claim.unwrap());
+        assert!(!place.has_session(lost).await, "{flavour}: the lost session is still there");
+        assert!(!wire.arrive().await, "{flavour}: the server carried out what arrived late");
+        assert_eq!(place.column(&request, "session_id").await, lease.session_id().to_string());
+        assert_eq!(place.column(&request, "execution_count").await, "2", "{flavour}");
+        place.ledger.check_held(&mut fresh, &lease).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_commit_without_an_answer_is_told_by_the_receipt() {
     for flavour in Flavour::available() {

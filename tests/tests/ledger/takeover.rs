@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use mysql_async::prelude::Queryable as _;
 use tollgate::ledger::{Claim, ClaimError, ClaimRequest, Standing};
 use tollgate_tests::server::Flavour;
 
-use tollgate_tests::place::{Place, forward};
+use tollgate_tests::place::{LEDGER, Place, forward};
 use tollgate_tests::wire::Cut;
 
 /// Ten billion combinations, then a row: it ends long after the test unless somebody ends it. A sum
@@ -81,6 +82,53 @@ async fn an_idle_holder_is_ended_with_its_open_transaction() {
         assert_eq!(error.code(), "completion-unknown", "{flavour}");
         assert_eq!(place.witnesses().await, 0, "{flavour}");
         assert_eq!(place.column(&request, "status").await, "RUNNING");
+    }
+}
+
+/// A holder that stopped between its completion and its COMMIT keeps the row locked.
+#[tokio::test]
+async fn a_holder_that_stopped_before_its_commit_is_ended_and_taken_over() {
+    for flavour in Flavour::available() {
+        let place = Place::on(flavour).await;
+        let request = forward("step-1");
+        let (mut holder, wire) = place.open_wired().await;
+        let lease = place.granted(&mut holder, &request).await;
+        place.expire(&request).await;
+        wire.say("SET autocommit = 0").await;
+        wire.say("INSERT INTO witness VALUES (1)").await;
+        wire.say("UPDATE factory_plugin_target_receipt SET status = 'SUCCEEDED'").await;
+
+        let mut connection = place.open().await;
+        let taken = place.granted(&mut connection, &request).await;
+        assert!(!place.has_session(lease.session_id()).await, "{flavour}");
+        assert_eq!(taken.execution_count(), 2, "{flavour}");
+        assert_eq!(place.column(&request, "status").await, "RUNNING", "{flavour}");
+        place.ledger.complete(&mut holder, &lease).await.unwrap_err();
+        assert_eq!(place.witnesses().await, 0, "{flavour}");
+        place.ledger.check_held(&mut connection, &taken).await.unwrap();
+    }
+}
+
+/// Whoever locks the row without being its holder is no one to end; the claim leaves nothing behind.
+#[tokio::test]
+async fn a_row_that_another_keeps_locked_is_not_claimed() {
+    for flavour in Flavour::available() {
+        let place = Place::on(flavour).await;
+        let request = forward("step-1");
+        let mut holder = place.open().await;
+        place.granted(&mut holder, &request).await;
+        holder.close().await;
+        place.expire(&request).await;
+        let mut person = place.server.admin().await;
+        person.query_drop("START TRANSACTION").await.unwrap();
+        person.query_drop(format!("SELECT * FROM {LEDGER} FOR UPDATE")).await.unwrap();
+
+        let mut connection = place.open().await;
+        let error = place.ledger.claim(&mut connection, &request).await.unwrap_err();
+        assert!(matches!(error, ClaimError::Fault(_)) && error.is_transient(), "{error:?}");
+        person.query_drop("ROLLBACK").await.unwrap();
+        assert_eq!(place.column(&request, "execution_count").await, "1", "{flavour}");
+        place.granted(&mut connection, &request).await;
     }
 }
 

@@ -49,7 +49,7 @@ impl Run<'_> {
     /// Runs them in order, the lease confirmed before each.
     pub(super) async fn statements(&self, connection: &mut TargetConnection) -> Ended {
         let first = self.statements.first().map_or(0, |statement| statement.index);
-        match within(self.statement_budget, begin(connection.conn())).await {
+        match within(self.statement_budget, begin(connection)).await {
             Answered::Yes(()) => {}
             Answered::Refused(error) => return Ended::Refused { statement: first, error },
             Answered::Late | Answered::Lost => return Ended::Unanswered { statement: first },
@@ -159,8 +159,9 @@ const fn ends_session(code: u16) -> bool {
 }
 
 /// What the payload's DML does stays uncommitted until the receipt is complete.
-async fn begin(conn: &mut Conn) -> Result<(), mysql_async::Error> {
-    conn.query_drop("SET autocommit = 0").await
+async fn begin(connection: &mut TargetConnection) -> Result<(), mysql_async::Error> {
+    let setting = format!("SET autocommit = 0, {}", connection.payload_setting());
+    connection.conn().query_drop(setting).await
 }
 
 /// What one statement did.
