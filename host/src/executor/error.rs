@@ -91,7 +91,7 @@ pub enum ExecutionError {
         #[source]
         source: ServerError,
     },
-    /// A statement did nothing, since something else has the name of the table it creates.
+    /// A statement was not run, or did nothing, since what has its table's name is not such a table.
     #[error("statement {} met another object of its table's name: {drift}", .statement + 1)]
     Drift {
         /// The statement, from 0.
@@ -249,6 +249,9 @@ impl ExecutionError {
             Self::Superseded { .. } => "publish a new plan to apply the contribution again",
             Self::Statement { source, .. } => source.help(),
             Self::Commit(fault) => fault.help(),
+            Self::Drift { drift: Drift::NotTransactional, .. } => {
+                "convert the table with `ALTER TABLE … ENGINE=InnoDB`, then deliver the step again"
+            }
             Self::Drift { .. } => {
                 "compare `SHOW CREATE TABLE` with the payload; drop or rename what is there if it is \
                  nobody's, then deliver the step again"

@@ -12,28 +12,50 @@ use crate::ledger::{Inspection, Lease};
 /// Leases remembered. One that is forgotten ends by itself, at its deadline.
 const HELD_MAX: usize = 256;
 
-/// The leases under which payloads run, or ran until they were dropped.
+/// The leases of executions that were dropped.
 #[derive(Debug, Default)]
 pub(super) struct Held(Mutex<VecDeque<Lease>>);
 
+/// An execution under its lease. Dropping it means that the execution was dropped.
+#[derive(Debug)]
+pub(super) struct Holding<'a> {
+    held: &'a Held,
+    lease: Option<&'a Lease>,
+}
+
 impl Held {
-    pub(super) fn add(&self, lease: &Lease) {
+    /// Watches over an execution.
+    pub(super) fn hold<'a>(&'a self, lease: &'a Lease) -> Holding<'a> {
+        Holding { held: self, lease: Some(lease) }
+    }
+
+    fn add(&self, lease: &Lease) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.truncate(HELD_MAX - 1);
         held.push_front(lease.clone());
     }
 
-    pub(super) fn remove(&self, lease: &Lease) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.retain(|other| other != lease);
-    }
-
-    /// Takes those of a step.
+    /// Takes those of a step. Another execution of it that is alive is not among them.
     fn take(&self, key: &StepKey) -> VecDeque<Lease> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (of_step, others) = held.drain(..).partition(|lease| lease.key() == key);
         *held = others;
         of_step
+    }
+}
+
+impl Holding<'_> {
+    /// The execution came to its end.
+    pub(super) fn is_over(mut self) {
+        self.lease = None;
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease {
+            self.held.add(lease);
+        }
     }
 }
 

@@ -17,11 +17,13 @@ use mysql_async::prelude::Queryable as _;
 use crate::policy::{Access, Statement};
 use crate::target::TargetConnection;
 
-/// How an object differs from the table that a statement defines.
+/// How an object differs from the table that a statement defines or writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drift {
     /// It is a view, or another object that is no base table.
     NotATable,
+    /// Its engine has no transactions: what a payload writes to it could not be undone.
+    NotTransactional,
     /// It lacks columns of the definition.
     ColumnsMissing {
         /// How many.
@@ -33,6 +35,7 @@ impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotATable => f.write_str("it is no table"),
+            Self::NotTransactional => f.write_str("its engine has no transactions"),
             Self::ColumnsMissing { count: 1 } => f.write_str("it lacks a column"),
             Self::ColumnsMissing { count } => write!(f, "it lacks {count} columns"),
         }

@@ -10,6 +10,7 @@
 mod abandoned;
 mod conclusion;
 mod drift;
+mod engines;
 mod renewal;
 mod statements;
 mod texts;
@@ -163,10 +164,10 @@ impl SqlJdbcV1 {
         };
         match claim {
             Ok(Claim::Granted(lease)) => {
-                self.held.add(&lease);
+                let held = self.held.hold(&lease);
                 let outcome = self.run(connection, &lease, &admitted).await;
                 // Not reached when this is dropped in the middle.
-                self.held.remove(&lease);
+                held.is_over();
                 outcome
             }
             Ok(claim) => {

@@ -8,6 +8,7 @@ use mysql_async::prelude::Queryable as _;
 
 use super::super::classify::{Refusal, ServerError};
 use super::drift::{self, Drift};
+use super::engines;
 use super::texts;
 use crate::fault_points::{Lost, Point, at};
 use crate::ledger::{HoldError, Lease, Ledger};
@@ -51,6 +52,15 @@ impl Run<'_> {
         let first = self.statements.first().map_or(0, |statement| statement.index);
         match within(self.statement_budget, begin(connection)).await {
             Answered::Yes(()) => {}
+            Answered::Refused(error) => return Ended::Refused { statement: first, error },
+            Answered::Late | Answered::Lost => return Ended::Unanswered { statement: first },
+        }
+        let looking = engines::without_transactions(connection, self.statements);
+        match within(self.statement_budget, looking).await {
+            Answered::Yes(None) => {}
+            Answered::Yes(Some(statement)) => {
+                return Ended::Drifted { statement, drift: Drift::NotTransactional };
+            }
             Answered::Refused(error) => return Ended::Refused { statement: first, error },
             Answered::Late | Answered::Lost => return Ended::Unanswered { statement: first },
         }

@@ -5,7 +5,7 @@ use tollgate_tests::chain::Plugin;
 use tollgate_tests::over_servers;
 use tollgate_tests::server::Flavour;
 
-use crate::scene::{LEDGER, applied, ids, stage, stage_on, status_keys, tables, tollgate};
+use crate::scene::{LEDGER, applied, ids, refused, stage, stage_on, status_keys, tables, tollgate};
 
 async fn fault_44_weak_durability_is_said_in_status_and_doctor(flavour: Flavour) {
     // The kit's servers write to the disk once a second.
@@ -83,3 +83,23 @@ async fn fault_45_tables_are_transactional_whatever_the_default_is(flavour: Flav
     assert_eq!(chain.value::<String>(&engine("made")).await, "InnoDB");
 }
 over_servers!(fault_45_tables_are_transactional_whatever_the_default_is);
+
+/// Its rows could not be undone, so none is written.
+async fn fault_45_a_table_without_transactions_is_not_written_to(flavour: Flavour) {
+    let chain = stage(flavour).await;
+    chain.admin_run("CREATE TABLE old (id INT PRIMARY KEY) ENGINE=MyISAM").await;
+    let payload = "INSERT IGNORE INTO entry (id, word) VALUES (1, 'one'); \
+                   INSERT IGNORE INTO old (id) VALUES (1);";
+    let plugin = Plugin::install(payload, None);
+    let step = plugin.step("up", Direction::Forward);
+    let (error, retryable) = refused(chain.deliver(&plugin, &step).await);
+    assert_eq!((error.code(), error.statement(), retryable), ("drift", Some(1), false));
+    assert!(error.help().contains("ENGINE=InnoDB"), "{}", error.help());
+    let rows: u32 = chain.value("SELECT COUNT(*) FROM old").await;
+    assert_eq!(rows, 0, "it was written to");
+    assert_eq!(ids(&chain).await, [2]);
+    chain.admin_run("ALTER TABLE old ENGINE=InnoDB").await;
+    applied(&chain.deliver(&plugin, &step).await);
+    assert_eq!(ids(&chain).await, [1, 2]);
+}
+over_servers!(fault_45_a_table_without_transactions_is_not_written_to);
