@@ -26,5 +26,6 @@ pub mod second_policy;
 pub mod server;
 pub mod source;
 pub mod staged;
+pub mod ustar;
 pub mod wire;
 pub mod workload;
