@@ -11,6 +11,7 @@ pub mod corpus;
 pub mod desk;
 pub mod fidelity;
 pub mod generate;
+pub mod guide;
 pub mod history;
 pub mod hostile;
 pub mod installation;

@@ -234,9 +234,12 @@ impl EvidenceBundle {
             .map_err(|error| undecided(format!("no decision: {}", told(&error))))?;
         let expected = export::answered(&policy, &decision, &protected);
         let mut differences = self.compare_answer(records, &expected);
-        let recorded = records.decision.as_ref().map(|facts| facts.decision_digest);
-        let place = format!("{DECISION} /decisionDigest, decided again");
-        differences.extend(Difference::of_digests(place, recorded, decision.digest()));
+        // What cannot be read has been told.
+        if let Some(recorded) = &records.decision {
+            let place = format!("{DECISION} /decisionDigest, decided again");
+            let (recorded, found) = (Some(recorded.decision_digest), decision.digest());
+            differences.extend(Difference::of_digests(place, recorded, found));
+        }
         differences.extend(records.compare_receipt_with(&policy, &expected));
         Ok(differences)
     }

@@ -82,7 +82,7 @@ fn the_bundle_itself_holds_and_is_what_the_page_describes() {
     assert_eq!(verification.engines, ["cranelift"]);
     let mut members = Members::of(&SMALL);
     members.sum();
-    assert_eq!(members.archive(), *SMALL, "written from the page, it has other bytes");
+    assert!(members.archive() == *SMALL, "written from the page, it has other bytes");
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn the_published_policy_s_bundle_is_no_different() {
     let bundle = exported(&store.component(pin).unwrap(), false);
     let verification = verified(bundle.clone());
     assert!(verification.holds(), "{:?}", verification.differences);
-    // Three megabytes of component: a byte of each ten thousand, and every member's first and last.
-    for at in (0..bundle.len()).step_by(9_973).chain([0, bundle.len() - 1]) {
+    // Three megabytes of component: a byte of each hundred thousand, the first and the last.
+    for at in (0..bundle.len()).step_by(99_991).chain([0, bundle.len() - 1]) {
         let mut altered = bundle.clone();
         altered[at] ^= 0x04;
         assert!(is_found(altered), "byte {at}");
