@@ -65,7 +65,10 @@ fn the_workflow_annotates_the_payloads_that_a_branch_changes() {
     let desk = Desk::new();
     desk.write("old.sql", DENIED);
     desk.write("gone.sql", ALLOWED);
-    git(&desk, "git init -q -b main && git add . && git commit -qm base && git checkout -qb change");
+    git(
+        &desk,
+        "git init -q -b main && git add . && git commit -qm base && git checkout -qb change",
+    );
     let run = decide_on_changes(&desk);
     assert_eq!((run.code(), run.stdout.as_str()), (Some(0), "no payload is changed\n"), "{run:?}");
 

@@ -59,4 +59,4 @@ pub use position::{LineIndex, Position, PositionSpan};
 pub use runtime::{
     CacheUse, DecisionRequest, PROTECTED_TABLES, Policy, PolicyRuntime, RuntimeOptions,
 };
-pub use store::{PINS_FILE, PolicyStore, StoreError, read_component};
+pub use store::{COMPONENT_BYTES_MAX, PINS_FILE, PolicyStore, StoreError, read_component};
