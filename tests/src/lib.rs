@@ -18,6 +18,7 @@ pub mod installation;
 pub mod matrix;
 pub mod model;
 pub mod native;
+pub mod peak;
 pub mod place;
 pub mod process;
 pub mod proxy;
