@@ -47,7 +47,7 @@ pub use decision::{
     Statement, TableAccess,
 };
 pub use description::{Description, PayloadLimits, Session};
-pub use engine::{Allocation, Backend};
+pub use engine::{Allocation, Backend, WASMTIME_VERSION};
 pub use error::{LoadError, NoDecision, RuntimeError};
 pub use instance::Consumption;
 pub use limits::{
@@ -59,4 +59,4 @@ pub use position::{LineIndex, Position, PositionSpan};
 pub use runtime::{
     CacheUse, DecisionRequest, PROTECTED_TABLES, Policy, PolicyRuntime, RuntimeOptions,
 };
-pub use store::{PINS_FILE, PolicyStore, StoreError, read_component};
+pub use store::{COMPONENT_BYTES_MAX, PINS_FILE, PolicyStore, StoreError, read_component};
