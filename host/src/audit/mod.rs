@@ -4,6 +4,7 @@
 //! component and nothing else. The same component gives the same decision digest here as in the
 //! worker that ran the payload.
 
+mod compare;
 mod ordered;
 mod sources;
 
@@ -17,6 +18,7 @@ use crate::digest::Digest;
 use crate::ids::Catalog;
 use crate::policy::{Decision, DecisionRequest, NoDecision, PROTECTED_TABLES, Policy};
 
+pub use compare::{Answers, Compared, Comparison, Difference};
 pub use sources::{CollectError, collect};
 
 /// Bytes of a payload that are read, at most. Policies deny far smaller ones; this keeps a video

@@ -241,7 +241,7 @@ impl<'a> Output<'a> {
 }
 
 /// A bar on standard error when that is a terminal and there is something to wait for.
-fn progress(files: usize) -> ProgressBar {
+pub(super) fn progress(files: usize) -> ProgressBar {
     if files < PROGRESS_FILES_MIN || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

@@ -1,14 +1,19 @@
 //! `tollgate policy`: the store and its components. One file per subcommand.
 
+mod about;
 mod build;
+mod component_file;
+mod diff;
 mod inspect;
 mod list;
+mod pin;
+mod pins_file;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Exit, Failure, Global, Run};
 
-/// Look at, check and build policy components
+/// Look at, compare, pin and build policy components
 #[derive(Debug, Args)]
 pub(super) struct Policy {
     #[command(subcommand)]
@@ -19,6 +24,8 @@ pub(super) struct Policy {
 enum Command {
     List(list::List),
     Inspect(inspect::Inspect),
+    Diff(diff::Diff),
+    Pin(pin::Pin),
     Build(build::Build),
 }
 
@@ -27,6 +34,8 @@ impl Run for Policy {
         match self.command {
             Command::List(list) => list.run(global),
             Command::Inspect(inspect) => inspect.run(global),
+            Command::Diff(diff) => diff.run(global),
+            Command::Pin(pin) => pin.run(global),
             Command::Build(build) => build.run(global),
         }
     }
