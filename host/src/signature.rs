@@ -115,11 +115,23 @@ impl SecretKey {
         match password {
             _ if !is_encrypted => key.into_unencrypted_secret_key().map_err(refused),
             None => return Err(KeyError::Encrypted),
-            password => key
-                .into_secret_key(password)
-                .map_err(|error| KeyError::Password(error.to_string())),
+            password => {
+                key.into_secret_key(password).map_err(|error| KeyError::Password(error.to_string()))
+            }
         }
         .map(Self)
+    }
+
+    /// The same, with the password asked for on the terminal.
+    ///
+    /// # Errors
+    ///
+    /// As [`SecretKey::parse`].
+    pub fn parse_with_prompt(text: &str) -> Result<Self, KeyError> {
+        let key = SecretKeyBox::from_string(text);
+        key.and_then(|key| key.into_secret_key(None))
+            .map(Self)
+            .map_err(|error| KeyError::Password(error.to_string()))
     }
 
     /// The key to trust what this one signs.

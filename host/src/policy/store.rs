@@ -145,9 +145,12 @@ impl PolicyStore {
     /// [`StoreError::Pins`]; a test keeps it from happening in what is released.
     pub fn embedded() -> Result<Self, StoreError> {
         let pins = Pins::parse(embedded::PINS).map_err(pins_error(Path::new(PINS_FILE)))?;
-        Ok(Self { pins, source: Source::Embedded,
+        Ok(Self {
+            pins,
+            source: Source::Embedded,
             #[cfg(feature = "registry")]
-            key: None })
+            key: None,
+        })
     }
 
     /// A directory with `pins.toml` and the components it names.
@@ -162,9 +165,12 @@ impl PolicyStore {
         let text = fs::read_to_string(&path)
             .map_err(|source| StoreError::Read { path: path.clone(), source })?;
         let pins = Pins::parse(&text).map_err(pins_error(&path))?;
-        Ok(Self { pins, source: Source::Directory(directory),
+        Ok(Self {
+            pins,
+            source: Source::Directory(directory),
             #[cfg(feature = "registry")]
-            key: None })
+            key: None,
+        })
     }
 
     /// Hands out only components that this key signed: each needs its signature beside it, as

@@ -109,7 +109,8 @@ pub(super) fn signature_layer(manifest: &[u8]) -> Result<Digest, String> {
 }
 
 fn read(manifest: &[u8]) -> Result<OciImageManifest, String> {
-    serde_json::from_slice(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))
+    serde_json::from_slice(manifest)
+        .map_err(|error| format!("its manifest cannot be read: {error}"))
 }
 
 fn only_layer(

@@ -41,7 +41,10 @@ pub(super) enum Problem {
     Passing(String),
     NotFound,
     Unauthorized,
-    Tampered { expected: String, found: String },
+    Tampered {
+        expected: String,
+        found: String,
+    },
     Refused(String),
 }
 

@@ -61,9 +61,8 @@ impl FromStr for Place {
         if !name.contains([':', '@']) {
             return Err(PlaceError::Tag(text.to_owned()));
         }
-        let reference = text
-            .parse()
-            .map_err(|error| PlaceError::Form(text.to_owned(), format!("{error}")))?;
+        let reference =
+            text.parse().map_err(|error| PlaceError::Form(text.to_owned(), format!("{error}")))?;
         Ok(Self { reference })
     }
 }
@@ -131,7 +130,8 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loopback() {
-        for local in ["localhost:5000/p:1", "127.0.0.1:5000/p:1", "127.8.9.1/p:1", "localhost/p:1"] {
+        for local in ["localhost:5000/p:1", "127.0.0.1:5000/p:1", "127.8.9.1/p:1", "localhost/p:1"]
+        {
             assert!(place(local).is_loopback(), "{local}");
         }
         for other in [

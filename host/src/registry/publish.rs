@@ -107,9 +107,7 @@ impl Registry {
         let (client, reference) = (&self.client, place.reference());
         for blob in [&upload.layer, &upload.config] {
             let digest = Digest::of(blob).to_string();
-            let present = self
-                .retrying(place, || client.blob_exists(reference, &digest))
-                .await?;
+            let present = self.retrying(place, || client.blob_exists(reference, &digest)).await?;
             if !present {
                 self.retrying(place, || client.push_blob(reference, blob.clone(), &digest)).await?;
             }
@@ -120,7 +118,11 @@ impl Registry {
             answer: "the manifest's type cannot be sent".into(),
         })?;
         self.retrying(place, || {
-            client.push_manifest_raw(reference, upload.manifest.clone(), Clone::clone(&content_type))
+            client.push_manifest_raw(
+                reference,
+                upload.manifest.clone(),
+                Clone::clone(&content_type),
+            )
         })
         .await?;
         // What the registry took is what was sent.

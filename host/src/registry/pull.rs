@@ -12,11 +12,11 @@ use crate::digest::Digest;
 use crate::policy::COMPONENT_BYTES_MAX;
 use crate::signature::{PublicKey, SIGNATURE_BYTES_MAX, Signature, SignatureError};
 
+use super::MANIFEST_BYTES_MAX;
 use super::artifact;
 use super::connection::Registry;
 use super::error::RegistryError;
 use super::place::Place;
-use super::MANIFEST_BYTES_MAX;
 
 /// A policy from a registry. Its bytes have the digest, and nothing else is known of them yet.
 #[derive(Debug)]

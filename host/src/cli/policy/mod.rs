@@ -8,12 +8,14 @@ mod inspect;
 mod list;
 mod pin;
 mod pins_file;
+mod publish;
+mod pull;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Exit, Failure, Global, Run};
 
-/// Look at, compare, pin and build policy components
+/// Look at, compare, pin, build, publish and pull policy components
 #[derive(Debug, Args)]
 pub(super) struct Policy {
     #[command(subcommand)]
@@ -27,6 +29,8 @@ enum Command {
     Diff(diff::Diff),
     Pin(pin::Pin),
     Build(build::Build),
+    Publish(publish::Publish),
+    Pull(pull::Pull),
 }
 
 impl Run for Policy {
@@ -37,6 +41,8 @@ impl Run for Policy {
             Command::Diff(diff) => diff.run(global),
             Command::Pin(pin) => pin.run(global),
             Command::Build(build) => build.run(global),
+            Command::Publish(publish) => publish.run(global),
+            Command::Pull(pull) => pull.run(global),
         }
     }
 }

@@ -1,17 +1,20 @@
 //! `tollgate policy pin`
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use tollgate::ids::ExecutorCode;
-use tollgate::policy::{Policy, PolicyPin, PolicyStore, read_component};
+use tollgate::policy::{Policy, PolicyPin, PolicyStore, check_signature, read_component};
 
-use super::super::sandbox::RuntimeArguments;
+use super::super::replace::replace;
+use super::super::sandbox::{KeyArguments, RuntimeArguments};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::about;
 use super::component_file::Target;
 use super::pins_file::{PinsFile, Placed};
+use super::pull::signature_of;
 
 /// Pin a component to an executor code: from then on it, and it alone, decides for that code
 ///
@@ -50,12 +53,17 @@ pub(super) struct Pin {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    key: KeyArguments,
+    #[command(flatten)]
     runtime: RuntimeArguments,
 }
 
 impl Run for Pin {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
         let bytes = read_component(&self.file)?;
+        if let Some(key) = self.key.read()? {
+            check_signature(&self.file, &bytes, &key)?;
+        }
         let policy = self.runtime.start()?.load_unpinned(&bytes)?;
         let mut pin = pin_for(&policy, &self.executor)?;
         let pins = PinsFile::read(&self.store)?;
@@ -69,6 +77,7 @@ impl Run for Pin {
         }
         fs::create_dir_all(&self.store)?;
         let copied = target.write(&bytes)?;
+        self.copy_signature(&target)?;
         let mut text = said(&placed);
         if placed.changes_nothing() {
             text.push_str("  it was pinned already: nothing changed\n");
@@ -84,6 +93,15 @@ impl Run for Pin {
 }
 
 impl Pin {
+    /// A signature that lies beside the component goes with it.
+    fn copy_signature(&self, target: &Target) -> Result<(), Failure> {
+        match fs::read(signature_of(&self.file)) {
+            Ok(signature) => Ok(replace(&signature_of(target.path()), &signature)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// What made it: as recorded, when these bytes are pinned already, or as they say.
     fn describe(&self, pin: &mut PolicyPin, bytes: &[u8], pins: &PinsFile) {
         let published = PolicyStore::embedded().ok();

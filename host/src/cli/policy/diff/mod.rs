@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tollgate::audit::{self, Auditor, Compared, Comparison, Difference, Undecided};
 use tollgate::ids::{Catalog, ExecutorCode};
-use tollgate::policy::{Policy, PolicyRuntime, PolicyStore};
+use tollgate::policy::{Policy, PolicyRuntime};
 
 use super::super::check;
 use super::super::sandbox::{self, RuntimeArguments, StoreArguments};
@@ -134,7 +134,7 @@ impl Diff {
         match named {
             Named::Pinned(executor) => sandbox::load_pinned(runtime, &self.store.open()?, executor),
             Named::PinnedIn(executor, folder) => {
-                sandbox::load_pinned(runtime, &PolicyStore::open(folder)?, executor)
+                sandbox::load_pinned(runtime, &self.store.open_other(folder)?, executor)
             }
             Named::File(path) => sandbox::load_file(runtime, path),
         }
