@@ -113,7 +113,10 @@ impl SecretKey {
         let key = SecretKeyBox::from_string(text).map_err(refused)?;
         let is_encrypted = text.lines().nth(1).is_some_and(|it| it.starts_with(ENCRYPTED_KEY));
         match password {
-            _ if !is_encrypted => key.into_unencrypted_secret_key().map_err(refused),
+            _ if !is_encrypted => key
+                .into_unencrypted_secret_key()
+                .or_else(|error| without_checksum(text).ok_or(error))
+                .map_err(refused),
             None => return Err(KeyError::Encrypted),
             password => {
                 key.into_secret_key(password).map_err(|error| KeyError::Password(error.to_string()))
@@ -154,8 +157,53 @@ impl SecretKey {
         let signed =
             minisign::sign(None, &self.0, Cursor::new(bytes), Some(comment), Some(untrusted))
                 .map_err(|error| SignatureError::Sign(error.to_string()))?;
-        Signature::parse(&signed.into_string())
+        let signature = Signature::parse(&signed.into_string())?;
+        // A damaged key signs too, and nobody could verify it.
+        let public = self.public_key().map_err(|error| SignatureError::Sign(error.to_string()))?;
+        signature.verify(&public, bytes)?;
+        Ok(signature)
     }
+}
+
+/// Length of a secret key in bytes, and of the checksum at its end.
+const SECRET_KEY_BYTES: usize = 158;
+const CHECKSUM_BYTES: usize = 32;
+
+/// A key without a password as minisign 0.11 writes it: with zeros for a checksum, which the crate
+/// takes for a damaged key.
+fn without_checksum(text: &str) -> Option<minisign::SecretKey> {
+    let bytes = decoded(text.lines().nth(1)?.trim())?;
+    let checksum = bytes.get(SECRET_KEY_BYTES - CHECKSUM_BYTES..)?;
+    let has_none = checksum.len() == CHECKSUM_BYTES && checksum.iter().all(|byte| *byte == 0);
+    if !has_none || bytes.get(..4) != Some(b"Ed\0\0") {
+        return None;
+    }
+    minisign::SecretKey::from_bytes(&bytes).ok()
+}
+
+/// Base64 with the usual alphabet, padded.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let digits = text.trim_end_matches('=');
+    let (mut bits, mut count) = (0_u32, 0);
+    for digit in digits.bytes() {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    (text.len() % 4 == 0 && text.len() - digits.len() < 3 && bits == 0).then_some(bytes)
 }
 
 /// A detached signature.
@@ -264,6 +312,24 @@ mod tests {
             assert!(!matches!(verified, Ok(Ok(_))), "line {line}");
         }
         assert!(Signature::parse(&"x".repeat(SIGNATURE_BYTES_MAX + 1)).is_err());
+    }
+
+    /// Made with `minisign -G -W` of Debian 12, for this test and nothing else.
+    const OF_MINISIGN_0_11: &str = "untrusted comment: minisign encrypted secret key\n\
+        RWQAAEIyAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAhw3geBXEIMmwQvoJOB5\
+        84iISx/ZoCGsJDW4PqlRoQoD9PWPMqpIo4KP2poz4vrRlQhtKxdavLmUi1sCqCd1vVPqeDszoKZbBAAAAAAAAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
+
+    #[test]
+    fn a_key_of_minisign_without_a_password_signs() {
+        let secret = SecretKey::parse(OF_MINISIGN_0_11, None).unwrap();
+        let public = "RWSHDeB4FcQgyaP2poz4vrRlQhtKxdavLmUi1sCqCd1vVPqeDszoKZbB";
+        let signature = secret.sign(b"x", "comment").unwrap();
+        signature.verify(&PublicKey::parse(public).unwrap(), b"x").unwrap();
+
+        let damaged = OF_MINISIGN_0_11.replace("hw3geBXEIMmwQvoJ", "hw3geBXEIMmwQvoK");
+        let damaged = SecretKey::parse(&damaged, None).unwrap();
+        assert!(damaged.sign(b"x", "comment").is_err(), "nobody could verify it");
     }
 
     #[test]
