@@ -8,6 +8,7 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod digest;
+pub mod evidence;
 pub mod executor;
 pub mod fault_points;
 pub mod ids;

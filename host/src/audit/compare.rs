@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::io;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::digest::Digest;
 use crate::policy::{Decision, Diagnostic, NoDecision, Outcome, Severity, Statement};
 
-use super::{Auditor, Undecided, ordered, read_payload};
+use super::{
+    Auditor, ExportedReceipt, LedgerExportError, Undecided, ordered, read_payload, workers,
+};
 
 /// Asks two policies about the same payloads.
 #[derive(Debug, Clone)]
@@ -128,8 +129,42 @@ impl Comparison {
         render: impl Fn(Compared) -> R + Sync,
         emit: impl FnMut(R) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        let workers = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        ordered::map(paths, workers, |path| render(self.compare_file(path)), emit)
+        ordered::map(paths.iter(), workers(), |path| render(self.compare_file(path)), emit)
+    }
+
+    /// Decides twice on the payload of a receipt, for the catalog it was decided for. It is called by
+    /// the step's key.
+    pub fn compare_receipt(&self, receipt: ExportedReceipt) -> Compared {
+        let ExportedReceipt { key, catalog, content_hash, payload, missing, .. } = receipt;
+        let path = PathBuf::from(key.as_str());
+        let reason = match payload.map(String::into_bytes) {
+            Some(payload) if Digest::of(&payload) == content_hash => {
+                let of = |auditor: &Auditor| {
+                    Auditor::new(auditor.policy().clone(), catalog.clone()).decide(&payload)
+                };
+                let answers = Answers { before: of(&self.before), after: of(&self.after) };
+                return Compared { path, payload, answers: Ok(answers) };
+            }
+            Some(_) => "the export has another one than the receipt is about".to_owned(),
+            None => missing.unwrap_or_else(|| "it does not say why".to_owned()),
+        };
+        Compared { path, payload: Vec::new(), answers: Err(Undecided::PayloadMissing(reason)) }
+    }
+
+    /// Compares what a ledger's export has, as [`Comparison::compare_files`] does with files.
+    ///
+    /// # Errors
+    ///
+    /// A thread could not be started.
+    pub fn compare_export<R: Send>(
+        &self,
+        receipts: impl Iterator<Item = Result<ExportedReceipt, LedgerExportError>> + Send,
+        render: impl Fn(Result<Compared, LedgerExportError>) -> R + Sync,
+        emit: impl FnMut(R) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let work =
+            |receipt: Result<_, _>| render(receipt.map(|receipt| self.compare_receipt(receipt)));
+        ordered::map(receipts, workers(), work, emit)
     }
 }
 

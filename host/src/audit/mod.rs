@@ -5,7 +5,9 @@
 //! worker that ran the payload.
 
 mod compare;
+mod ledger_export;
 mod ordered;
+mod replay;
 mod sources;
 
 use std::fs::File;
@@ -19,6 +21,10 @@ use crate::ids::Catalog;
 use crate::policy::{Decision, DecisionRequest, NoDecision, PROTECTED_TABLES, Policy};
 
 pub use compare::{Answers, Compared, Comparison, Difference};
+pub use ledger_export::{
+    ExportedReceipt, LEDGER_EXPORT_VERSION, LINE_BYTES_MAX, LedgerExport, LedgerExportError,
+};
+pub use replay::{Agreement, Replayed, Replayer};
 pub use sources::{CollectError, collect};
 
 /// Bytes of a payload that are read, at most. Policies deny far smaller ones; this keeps a video
@@ -49,7 +55,8 @@ impl Audited {
         match &self.result {
             Ok(decision) => Some(decision.payload_digest()),
             Err(Undecided::Policy(_)) => Some(Digest::of(&self.payload)),
-            Err(Undecided::Unreadable(_) | Undecided::Size) => None,
+            Err(Undecided::PolicyMissing(_) | Undecided::Pruned) => Some(Digest::of(&self.payload)),
+            Err(Undecided::Unreadable(_) | Undecided::Size | Undecided::PayloadMissing(_)) => None,
         }
     }
 }
@@ -66,6 +73,15 @@ pub enum Undecided {
     /// The payload is larger than anything a policy is asked about.
     #[error("the payload has more than {PAYLOAD_BYTES_MAX} bytes")]
     Size,
+    /// Of a ledger's export: it has no payload for the receipt.
+    #[error("the export has no payload: {0}")]
+    PayloadMissing(String),
+    /// Of a ledger's export: the component that the receipt names is not at hand.
+    #[error("the receipt names policy {0}, which is not at hand")]
+    PolicyMissing(Digest),
+    /// Of a ledger's export: the receipt no longer says what was decided.
+    #[error("the receipt was pruned and names no decision")]
+    Pruned,
 }
 
 impl Undecided {
@@ -75,6 +91,9 @@ impl Undecided {
             Self::Policy(no_decision) => no_decision.kind(),
             Self::Unreadable(_) => "unreadable",
             Self::Size => "payload-size",
+            Self::PayloadMissing(_) => "payload-missing",
+            Self::PolicyMissing(_) => "policy-missing",
+            Self::Pruned => "pruned",
         }
     }
 
@@ -84,6 +103,13 @@ impl Undecided {
             Self::Policy(no_decision) => no_decision.help(),
             Self::Unreadable(_) => "check the path and its permissions",
             Self::Size => "split the payload",
+            Self::PayloadMissing(_) => {
+                "install the release as it was when the step ran, then export again"
+            }
+            Self::PolicyMissing(_) => {
+                "name its store with `--store DIR`, or its file: `--policy FILE`"
+            }
+            Self::Pruned => "export before `tollgate receipts prune`",
         }
     }
 }
@@ -139,9 +165,13 @@ impl Auditor {
         render: impl Fn(Audited) -> R + Sync,
         emit: impl FnMut(R) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        let workers = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        ordered::map(paths, workers, |path| render(self.audit_file(path)), emit)
+        ordered::map(paths.iter(), workers(), |path| render(self.audit_file(path)), emit)
     }
+}
+
+/// As many as there are cores.
+fn workers() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Reads a whole payload, within [`PAYLOAD_BYTES_MAX`].

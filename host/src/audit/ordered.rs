@@ -22,25 +22,36 @@ struct Progress<R> {
 }
 
 struct State<R> {
-    /// The next item to be taken.
-    next: usize,
+    /// Items that were taken.
+    taken: usize,
     /// The next result to be handed over.
     due: usize,
     done: BTreeMap<usize, R>,
+    /// There are no more items than those that were taken.
+    exhausted: bool,
     stopped: bool,
 }
 
 /// Maps `items` on `workers` threads; `emit` gets the results in order, on the calling thread.
-pub(super) fn map<T: Sync, R: Send>(
-    items: &[T],
+///
+/// Items are asked for when there is room for their results, by one thread at a time.
+pub(super) fn map<T, R: Send>(
+    items: impl Iterator<Item = T> + Send,
     workers: NonZeroUsize,
-    work: impl Fn(&T) -> R + Sync,
+    work: impl Fn(T) -> R + Sync,
     mut emit: impl FnMut(R) -> ControlFlow<()>,
 ) -> io::Result<()> {
-    let workers = workers.get().min(items.len());
+    let workers = workers.get().min(items.size_hint().1.unwrap_or(usize::MAX));
     let window = workers * WINDOW_PER_WORKER;
+    let items = Mutex::new(items);
     let progress = Progress {
-        state: Mutex::new(State { next: 0, due: 0, done: BTreeMap::new(), stopped: false }),
+        state: Mutex::new(State {
+            taken: 0,
+            due: 0,
+            done: BTreeMap::new(),
+            exhausted: workers == 0,
+            stopped: false,
+        }),
         changed: Condvar::new(),
     };
     thread::scope(|scope| {
@@ -49,16 +60,14 @@ pub(super) fn map<T: Sync, R: Send>(
         for _ in 0..workers {
             thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || {
                 let stop = StopOnDrop(&progress);
-                while let Some(index) = progress.take(items.len(), window) {
-                    let Some(item) = items.get(index) else { break };
+                while let Some((index, item)) = progress.take(&items, window) {
                     progress.put(index, work(item));
                 }
                 // Out of work is no reason to stop the others.
                 std::mem::forget(stop);
             })?;
         }
-        for _ in items {
-            let Some(result) = progress.wait_for_due() else { break };
+        while let Some(result) = progress.wait_for_due() {
             if emit(result).is_break() {
                 break;
             }
@@ -76,19 +85,30 @@ impl<R> Progress<R> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next item, once it is within the window; `None` when there is none left.
-    fn take(&self, count: usize, window: usize) -> Option<usize> {
+    /// The next item and its place, once there is room for its result; `None` when there is none left.
+    fn take<T>(&self, items: &Mutex<impl Iterator<Item = T>>, window: usize) -> Option<(usize, T)> {
+        // Held until the item has its place. Whoever waits for room here keeps the others from
+        // waiting for the same room, and putting a result needs no item.
+        let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
-        loop {
-            if state.stopped || state.next >= count {
-                return None;
-            }
-            if state.next < state.due + window {
-                state.next += 1;
-                return Some(state.next - 1);
-            }
+        while !state.stopped && !state.exhausted && state.taken >= state.due + window {
             state = self.wait(state);
         }
+        if state.stopped || state.exhausted {
+            return None;
+        }
+        drop(state);
+        // Reading an item may take a while; results are put meanwhile.
+        let item = items.next();
+        let mut state = self.lock();
+        let Some(item) = item else {
+            state.exhausted = true;
+            drop(state);
+            self.changed.notify_all();
+            return None;
+        };
+        state.taken += 1;
+        Some((state.taken - 1, item))
     }
 
     fn put(&self, index: usize, result: R) {
@@ -112,7 +132,7 @@ impl<R> Progress<R> {
                 self.changed.notify_all();
                 return Some(result);
             }
-            if state.stopped {
+            if state.stopped || (state.exhausted && due == state.taken) {
                 return None;
             }
             state = self.wait(state);
@@ -146,7 +166,7 @@ mod tests {
             thread::sleep(Duration::from_micros(item % 7 * 100));
             *item
         };
-        map(&items, WORKERS, work, |item| {
+        map(items.iter(), WORKERS, work, |item| {
             got.push(item);
             ControlFlow::Continue(())
         })
@@ -165,7 +185,7 @@ mod tests {
                 furthest.store(started.load(Ordering::SeqCst), Ordering::SeqCst);
             }
         };
-        map(&items, WORKERS, work, |()| ControlFlow::Continue(())).unwrap();
+        map(items.iter(), WORKERS, work, |()| ControlFlow::Continue(())).unwrap();
         let furthest = furthest.load(Ordering::SeqCst);
         assert!((2..=WORKERS.get() * WINDOW_PER_WORKER).contains(&furthest), "{furthest}");
         assert_eq!(started.load(Ordering::SeqCst), items.len());
@@ -177,7 +197,7 @@ mod tests {
         let started = AtomicUsize::new(0);
         let mut emitted = 0;
         let work = |_: &usize| started.fetch_add(1, Ordering::SeqCst);
-        map(&items, WORKERS, work, |_| {
+        map(items.iter(), WORKERS, work, |_| {
             emitted += 1;
             if emitted == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
@@ -189,6 +209,33 @@ mod tests {
     #[test]
     fn no_items_are_no_work() {
         let items: [u8; 0] = [];
-        map(&items, WORKERS, |_| (), |()| ControlFlow::Continue(())).unwrap();
+        map(items.iter(), WORKERS, |_| (), |()| ControlFlow::Continue(())).unwrap();
+        let unknown = std::iter::from_fn(|| None::<u8>);
+        map(unknown, WORKERS, |_| (), |()| ControlFlow::Continue(())).unwrap();
+    }
+
+    #[test]
+    fn items_of_an_unknown_number_are_all_mapped_and_not_read_ahead() {
+        let (read, emitted) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let items = std::iter::from_fn(|| {
+            let index = read.fetch_add(1, Ordering::SeqCst);
+            let ahead = index.saturating_sub(emitted.load(Ordering::SeqCst));
+            // One result may be on its way to being counted.
+            assert!(ahead <= WORKERS.get() * WINDOW_PER_WORKER + 1, "{ahead}");
+            (index < 1_000).then_some(index)
+        });
+        let mut got = Vec::new();
+        map(
+            items,
+            WORKERS,
+            |item| item,
+            |item| {
+                emitted.fetch_add(1, Ordering::SeqCst);
+                got.push(item);
+                ControlFlow::Continue(())
+            },
+        )
+        .unwrap();
+        assert_eq!(got, (0..1_000).collect::<Vec<_>>());
     }
 }

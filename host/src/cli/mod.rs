@@ -9,12 +9,14 @@ mod completions;
 mod configuration;
 mod demo;
 mod doctor;
+mod evidence;
 mod execute;
 mod failure;
 mod init;
 mod man;
 mod outbox;
 mod output;
+mod payloads;
 mod policy;
 mod receipts;
 mod reconcile;
@@ -64,6 +66,7 @@ commands! {
     Execute(execute::Execute),
     Status(status::Status),
     Receipts(receipts::Receipts),
+    Evidence(evidence::Evidence),
     Doctor(doctor::Doctor),
     Init(init::Init),
     Target(target::Target),

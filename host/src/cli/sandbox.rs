@@ -1,14 +1,16 @@
 //! The arguments of every command that runs a policy, and what they lead to.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tollgate::digest::Digest;
 use tollgate::ids::ExecutorCode;
 use tollgate::policy::{
-    CompileCache, LoadError, Policy, PolicyRuntime, PolicyStore, RuntimeError, RuntimeOptions,
-    StoreError, read_component,
+    Backend, CompileCache, LoadError, Policy, PolicyPin, PolicyRuntime, PolicyStore, RuntimeError,
+    RuntimeOptions, StoreError, read_component,
 };
 use tollgate::signature::{KeyError, PublicKey, SIGNATURE_BYTES_MAX};
 
@@ -87,12 +89,17 @@ pub(super) struct RuntimeArguments {
 impl RuntimeArguments {
     /// Sets the sandbox up.
     pub(super) fn start(&self) -> Result<PolicyRuntime, Failure> {
+        self.start_on(Backend::default())
+    }
+
+    /// Sets a sandbox up in which this executes a policy's code.
+    pub(super) fn start_on(&self, backend: Backend) -> Result<PolicyRuntime, Failure> {
         let cache = match &self.cache {
             _ if self.no_cache => CompileCache::Off,
             Some(directory) => CompileCache::Directory(directory.clone()),
             None => CompileCache::UserDirectory,
         };
-        Ok(PolicyRuntime::new(RuntimeOptions { cache, ..RuntimeOptions::default() })?)
+        Ok(PolicyRuntime::new(RuntimeOptions { cache, backend, ..RuntimeOptions::default() })?)
     }
 }
 
@@ -109,6 +116,37 @@ pub(super) fn load_pinned(
 /// Loads a component that no pin vouches for.
 pub(super) fn load_file(runtime: &PolicyRuntime, path: &Path) -> Result<Policy, Failure> {
     Ok(runtime.load_unpinned(&read_component(path)?)?)
+}
+
+/// A policy and the bytes it was loaded from.
+pub(super) struct LoadedPolicy {
+    pub(super) policy: Policy,
+    pub(super) component: Cow<'static, [u8]>,
+}
+
+/// Loads the policy of a pin.
+pub(super) fn load_with_bytes(
+    runtime: &PolicyRuntime,
+    store: &PolicyStore,
+    pin: &PolicyPin,
+) -> Result<LoadedPolicy, Failure> {
+    let component = store.component(pin)?;
+    Ok(LoadedPolicy { policy: runtime.load(pin, &component)?, component })
+}
+
+/// Loads a component from a file, under its pin when the store has one.
+pub(super) fn load_file_with_bytes(
+    runtime: &PolicyRuntime,
+    store: &PolicyStore,
+    path: &Path,
+) -> Result<LoadedPolicy, Failure> {
+    let component = read_component(path)?;
+    let digest = Digest::of(&component);
+    let policy = match store.pins().iter().find(|pin| pin.sha256 == digest) {
+        Some(pin) => runtime.load(pin, &component)?,
+        None => runtime.load_unpinned(&component)?,
+    };
+    Ok(LoadedPolicy { policy, component })
 }
 
 impl From<StoreError> for Failure {

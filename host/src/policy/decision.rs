@@ -12,6 +12,7 @@ use crate::ids::Catalog;
 
 use super::description::Session;
 use super::instance::Consumption;
+use super::wire::{self, Subject};
 
 /// Byte offsets into a payload, start inclusive, end exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -68,6 +69,18 @@ pub enum Access {
     Read,
 }
 
+impl Access {
+    /// The kebab-case name used in wit/policy.wit and in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Drop => "drop",
+            Self::Write => "write",
+            Self::Read => "read",
+        }
+    }
+}
+
 /// A table a statement names, and what it does to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct TableAccess {
@@ -116,6 +129,16 @@ pub enum Severity {
     Error,
     /// The payload is allowed; a reviewer should know.
     Advisory,
+}
+
+impl Severity {
+    /// The kebab-case name used in wit/policy.wit and in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Advisory => "advisory",
+        }
+    }
 }
 
 /// A change of the payload that would make it acceptable without changing its first run.
@@ -204,6 +227,26 @@ impl Decision {
     /// The decision digest: equal wherever and whenever the same component answers the same request.
     pub const fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The bytes whose SHA-256 is the decision digest, as docs/decision-digest.md has them, for the
+    /// protected tables that were asked with. With others it is another preimage: a decision does not
+    /// keep what it was asked.
+    ///
+    /// `None` only when memory ran out.
+    pub fn preimage(&self, protected_tables: &[&str]) -> Option<Vec<u8>> {
+        let subject = Subject {
+            component: self.policy_digest,
+            payload: self.payload_digest,
+            catalog: self.catalog.as_str(),
+            protected_tables,
+        };
+        wire::preimage(&subject, &self.outcome)
+    }
+
+    /// The session the policy's reading of the statements holds for.
+    pub const fn session(&self) -> &Session {
+        &self.session
     }
 
     /// The digest of the component that decided.

@@ -63,6 +63,9 @@ const PULLEY_TARGET: &str =
         (false, false) => "pulley32be",
     };
 
+/// The version of wasmtime this host is built with, for evidence that names what made it.
+pub const WASMTIME_VERSION: &str = "48.0.8";
+
 /// Linear memory that stays resident in an idle slot, in bytes: clearing it is cheaper than
 /// faulting it in again. The published policy uses less for the payloads that are usual.
 const KEEP_RESIDENT_BYTES: usize = 512 << 10;
@@ -172,6 +175,13 @@ mod tests {
         #[cfg(feature = "pulley")]
         Backend::Pulley,
     ];
+
+    #[test]
+    fn the_version_of_wasmtime_is_the_one_that_is_locked() {
+        let locked = include_str!("../../../Cargo.lock");
+        let entry = format!("name = \"wasmtime\"\nversion = \"{WASMTIME_VERSION}\"\n");
+        assert!(locked.contains(&entry), "wasmtime is no longer {WASMTIME_VERSION}");
+    }
 
     #[test]
     fn the_determinism_profile_is_the_published_one_in_every_engine() {

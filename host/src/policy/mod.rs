@@ -47,7 +47,7 @@ pub use decision::{
     Statement, TableAccess,
 };
 pub use description::{Description, PayloadLimits, Session};
-pub use engine::{Allocation, Backend};
+pub use engine::{Allocation, Backend, WASMTIME_VERSION};
 pub use error::{LoadError, NoDecision, RuntimeError};
 pub use instance::Consumption;
 pub use limits::{

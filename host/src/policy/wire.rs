@@ -79,7 +79,8 @@ pub(super) fn decision_digest(subject: &Subject<'_>, outcome: &Outcome) -> Optio
     preimage(subject, outcome).map(Digest::of)
 }
 
-fn preimage(subject: &Subject<'_>, outcome: &Outcome) -> Option<Vec<u8>> {
+/// The bytes whose digest the decision digest is.
+pub(super) fn preimage(subject: &Subject<'_>, outcome: &Outcome) -> Option<Vec<u8>> {
     let preimage = Preimage {
         format: FORMAT_TAG,
         component: *subject.component.as_bytes(),

@@ -12,7 +12,7 @@ use tollgate::policy::{Diagnostic, LineIndex, Outcome, Severity, Span};
 
 use super::super::output::{self, visible};
 use super::fix::Repair;
-use super::report::{Renderer, Report, Summary, Written};
+use super::report::{Renderer, Report, Summary, Written, disagreement};
 
 /// Characters of a source line that are shown around the underlined text, at most, on each side:
 /// dumps have lines of a megabyte.
@@ -62,6 +62,13 @@ impl Renderer for Human {
                 }
                 let _ = writeln!(text, "  help: {}", error.help());
             }
+        }
+        if let Some((what, recorded, found)) = report.recorded.and_then(disagreement) {
+            let _ = writeln!(
+                text,
+                "differs  {path}  its receipt has another {what}\n  recorded {recorded}\n  found    \
+                 {found}"
+            );
         }
         if let Some(repair) = report.repair {
             self.repair(&mut text, repair);

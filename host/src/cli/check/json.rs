@@ -2,7 +2,7 @@
 //! renamed or removed.
 
 use serde::Serialize;
-use tollgate::audit::Audited;
+use tollgate::audit::{Agreement, Audited};
 use tollgate::digest::Digest;
 use tollgate::policy::{
     Decision, Diagnostic, LineIndex, Operation, Outcome, PositionSpan, Severity, Statement,
@@ -27,7 +27,7 @@ struct Line<'a> {
     path: &'a str,
     decision: &'static str,
     payload_digest: Option<Digest>,
-    policy: PolicyName<'a>,
+    policy: Option<PolicyName<'a>>,
     decision_digest: Option<Digest>,
     statements: Vec<StatementObject<'a>>,
     diagnostics: Vec<DiagnosticObject<'a>>,
@@ -35,6 +35,31 @@ struct Line<'a> {
     error: Option<ErrorObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<FixObject<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<RecordedObject>,
+}
+
+/// What a receipt says about the same payload.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RecordedObject {
+    agrees: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_hash: Option<Digest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision_digest: Option<Digest>,
+}
+
+impl From<Agreement> for RecordedObject {
+    fn from(agreement: Agreement) -> Self {
+        let (agrees, content_hash, decision_digest) = match agreement {
+            Agreement::Agrees => (Some(true), None, None),
+            Agreement::OtherPayload { recorded, .. } => (Some(false), Some(recorded), None),
+            Agreement::OtherDecision { recorded, .. } => (Some(false), None, Some(recorded)),
+            Agreement::Unknown => (None, None, None),
+        };
+        Self { agrees, content_hash, decision_digest }
+    }
 }
 
 #[derive(Serialize)]
@@ -96,19 +121,19 @@ struct FixObject<'a> {
 
 impl<'a> From<&'a Report<'a>> for Line<'a> {
     fn from(report: &'a Report<'a>) -> Self {
-        let Report { path, audited, lines, pin, repair } = report;
+        let Report { path, audited, lines, pin, repair, recorded } = report;
         let decision = audited.result.as_ref().ok();
         let (statements, diagnostics) = decision.map_or((&[][..], &[][..]), findings);
         Self {
             path,
             decision: decision_word(audited),
             payload_digest: audited.payload_digest(),
-            policy: PolicyName {
+            policy: pin.map(|pin| PolicyName {
                 executor: pin.executor.as_str(),
                 name: &pin.name,
                 version: pin.version.to_string(),
                 digest: pin.sha256,
-            },
+            }),
             decision_digest: decision.map(Decision::digest),
             statements: statements.iter().map(|it| StatementObject::new(it, lines)).collect(),
             diagnostics: diagnostics.iter().map(|it| DiagnosticObject::new(it, lines)).collect(),
@@ -118,6 +143,7 @@ impl<'a> From<&'a Report<'a>> for Line<'a> {
                 .err()
                 .map(|error| ErrorObject { kind: error.kind(), message: error.to_string() }),
             fix: repair.map(FixObject::from),
+            recorded: recorded.map(RecordedObject::from),
         }
     }
 }

@@ -4,21 +4,25 @@ mod fix;
 mod github;
 mod human;
 mod json;
+mod ledger;
 mod report;
 mod sarif;
+mod summary;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tollgate::audit::{self, Audited, Auditor, CollectError, Undecided};
 use tollgate::ids::{Catalog, ExecutorCode};
-use tollgate::policy::{Diagnostic, LineIndex, Policy};
+use tollgate::policy::{Decision, Diagnostic, LineIndex, Policy};
 
 use self::report::{Renderer, Report, Summary, Written};
+use self::summary::{Counted, Counts};
 use super::sandbox::{self, RuntimeArguments, StoreArguments};
 use super::{Exit, Failure, Global, Run, output};
 
@@ -35,13 +39,24 @@ Examples:
   tollgate check --format json - < payload.sql
   tollgate check --format sarif migrations/ > tollgate.sarif
   tollgate check --policy policies/mysql-repeatable-subset-1.0.0.wasm payload.sql
+  tollgate check --format json --summary summary.json migrations/ > decisions.jsonl
+  tollgate check --ledger-export ledger.jsonl
 
 Exit code 0 when everything is allowed, 1 when something is denied, 2 when something cannot be read,
-3 when the policy could not decide, 4 when the policy is not the pinned one.")]
+3 when the policy could not decide, 4 when the policy is not the pinned one, or a decision is not the
+one its receipt names.")]
 pub(super) struct Check {
     /// Payloads: files, directories, or `-` for standard input
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(
+        required_unless_present = "ledger_export",
+        conflicts_with = "ledger_export",
+        value_name = "PATH"
+    )]
     paths: Vec<PathBuf>,
+    /// Decide again on what `tollgate receipts export` wrote, each payload by the policy and for the
+    /// catalog its receipt names, and compare
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fix", "executor"])]
+    ledger_export: Option<PathBuf>,
     /// Catalog the payloads are meant for
     #[arg(
         long,
@@ -58,6 +73,10 @@ pub(super) struct Check {
     /// How to report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Write counts of decisions and codes into a file when it is done; see
+    /// docs/schema/check-summary.schema.json
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
     /// Work out the repairs that are mechanical and show them as a diff
     #[arg(long)]
     fix: bool,
@@ -93,26 +112,46 @@ impl Run for Check {
             return Err(Failure::usage("`-` stands alone and cannot be written back")
                 .with_help("leave out the other paths and `--write`"));
         }
-        let auditor = Auditor::new(self.load_policy()?, self.catalog.clone());
-        let checker = Checker {
-            renderer: match self.format {
-                Format::Human => Box::new(human::Human::new()),
-                Format::Json => Box::new(json::Json),
-                Format::Sarif => Box::new(sarif::Sarif),
-                Format::Github => Box::new(github::Github),
-            },
-            fix: self.fix,
-            write: self.write,
-            auditor,
+        let started = Instant::now();
+        let renderer = self.renderer()?;
+        let (exit, mut counts, policies) = if let Some(export) = &self.ledger_export {
+            let replayer =
+                ledger::replayer(&self.runtime.start()?, &self.store, self.policy.as_deref())?;
+            let (exit, counts) = ledger::check(&replayer, renderer.as_ref(), export)?;
+            (exit, counts, replayer.policies().to_vec())
+        } else {
+            let policy = self.load_policy()?;
+            let auditor = Auditor::new(policy.clone(), self.catalog.clone());
+            let checker = Checker { renderer, fix: self.fix, write: self.write, auditor };
+            let (exit, counts) = if self.paths.iter().any(|path| path == stdin) {
+                checker.check_stdin()?
+            } else {
+                checker.check_files(&audit::collect(&self.paths)?)?
+            };
+            (exit, counts, vec![policy])
         };
-        if self.paths.iter().any(|path| path == stdin) {
-            return checker.check_stdin();
+        if let Some(path) = &self.summary {
+            counts.elapsed = started.elapsed();
+            counts.write(path, exit, &policies)?;
         }
-        checker.check_files(&audit::collect(&self.paths)?)
+        Ok(exit)
     }
 }
 
 impl Check {
+    fn renderer(&self) -> Result<Box<dyn Renderer>, Failure> {
+        Ok(match self.format {
+            Format::Human => Box::new(human::Human::new()),
+            Format::Json => Box::new(json::Json),
+            Format::Sarif | Format::Github if self.ledger_export.is_some() => {
+                return Err(Failure::usage("a ledger's payloads are no files to annotate")
+                    .with_help("use `--format human` or `--format json`"));
+            }
+            Format::Sarif => Box::new(sarif::Sarif),
+            Format::Github => Box::new(github::Github),
+        })
+    }
+
     fn load_policy(&self) -> Result<Policy, Failure> {
         let runtime = self.runtime.start()?;
         match &self.policy {
@@ -144,7 +183,7 @@ struct Checker {
 }
 
 impl Checker {
-    fn check_stdin(&self) -> Result<Exit, Failure> {
+    fn check_stdin(&self) -> Result<(Exit, Counts), Failure> {
         let path = PathBuf::from("-");
         let audited = match audit::read_payload(io::stdin().lock()) {
             Ok(payload) => self.auditor.audit_payload(path, payload),
@@ -156,7 +195,7 @@ impl Checker {
         output.end()
     }
 
-    fn check_files(&self, files: &[PathBuf]) -> Result<Exit, Failure> {
+    fn check_files(&self, files: &[PathBuf]) -> Result<(Exit, Counts), Failure> {
         let progress = progress(files.len());
         let mut output = Output::begin(self.renderer.as_ref())?;
         let mut failed = None;
@@ -181,22 +220,35 @@ impl Checker {
         } else {
             (audited, None)
         };
-        let exit = match &audited.result {
-            Ok(decision) if decision.outcome().is_allow() => Exit::Done,
-            Ok(_) => Exit::Denied,
-            Err(Undecided::Unreadable(_)) => Exit::Usage,
-            Err(Undecided::Policy(_) | Undecided::Size) => Exit::NoDecision,
-        };
+        let exit = exit_of(&audited.result);
         let unwritten = repair.as_ref().and_then(|repair| repair.write_error.as_ref());
         let exit = if unwritten.is_some() { exit.max(Exit::Usage) } else { exit };
-        let report = Report::new(&audited, self.auditor.policy().pin(), repair.as_ref());
-        Rendered { written: self.renderer.render(&report), exit }
+        let report = Report::new(&audited, Some(self.auditor.policy().pin()), repair.as_ref());
+        Rendered { written: self.renderer.render(&report), exit, counted: Counted::of(&audited) }
+    }
+}
+
+/// What one payload makes of the exit code.
+fn exit_of(result: &Result<Decision, Undecided>) -> Exit {
+    match result {
+        Ok(decision) if decision.outcome().is_allow() => Exit::Done,
+        Ok(_) => Exit::Denied,
+        Err(Undecided::Unreadable(_)) => Exit::Usage,
+        // Nothing is left to decide, and nothing contradicts it.
+        Err(Undecided::Pruned) => Exit::Done,
+        Err(
+            Undecided::Policy(_)
+            | Undecided::Size
+            | Undecided::PayloadMissing(_)
+            | Undecided::PolicyMissing(_),
+        ) => Exit::NoDecision,
     }
 }
 
 struct Rendered {
     written: Written,
     exit: Exit,
+    counted: Counted,
 }
 
 /// What has been printed so far.
@@ -204,6 +256,7 @@ struct Output<'a> {
     renderer: &'a dyn Renderer,
     out: io::BufWriter<io::Stdout>,
     summary: Summary,
+    counts: Counts,
     exit: Exit,
 }
 
@@ -211,17 +264,18 @@ impl<'a> Output<'a> {
     fn begin(renderer: &'a dyn Renderer) -> io::Result<Self> {
         let mut out = io::BufWriter::new(io::stdout());
         out.write_all(renderer.begin().as_bytes())?;
-        Ok(Self { renderer, out, summary: Summary::default(), exit: Exit::Done })
+        Ok(Self {
+            renderer,
+            out,
+            summary: Summary::default(),
+            counts: Counts::default(),
+            exit: Exit::Done,
+        })
     }
 
-    fn add(&mut self, Rendered { written, exit }: Rendered) -> io::Result<()> {
+    fn add(&mut self, Rendered { written, exit, counted }: Rendered) -> io::Result<()> {
         self.exit = self.exit.max(exit);
-        self.summary.files += 1;
-        match exit {
-            Exit::Done => self.summary.allowed += 1,
-            Exit::Denied => self.summary.denied += 1,
-            _ => self.summary.undecided += 1,
-        }
+        self.counts.add(counted);
         for item in written.items {
             if self.summary.items > 0 {
                 self.out.write_all(self.renderer.separator().as_bytes())?;
@@ -233,20 +287,32 @@ impl<'a> Output<'a> {
         if io::stdout().is_terminal() { self.out.flush() } else { Ok(()) }
     }
 
-    fn end(mut self) -> Result<Exit, Failure> {
+    fn end(mut self) -> Result<(Exit, Counts), Failure> {
+        let (allowed, denied, undecided) = self.counts.words();
+        self.summary.files = allowed + denied + undecided;
+        (self.summary.allowed, self.summary.denied) = (allowed, denied);
+        self.summary.undecided = undecided;
         self.out.write_all(self.renderer.end(&self.summary).as_bytes())?;
         self.out.flush()?;
-        Ok(self.exit)
+        Ok((self.exit, self.counts))
     }
 }
 
-/// A bar on standard error when that is a terminal and there is something to wait for.
+/// A bar over payloads, when there is something to wait for.
 pub(super) fn progress(files: usize) -> ProgressBar {
-    if files < PROGRESS_FILES_MIN || !io::stderr().is_terminal() {
+    if files < PROGRESS_FILES_MIN {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(files as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} payloads, {eta} left") {
+    bar(files as u64, "{bar:40} {pos}/{len} payloads, {eta} left")
+}
+
+/// A bar on standard error, when that is a terminal.
+fn bar(length: u64, template: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length);
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
     bar

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use tollgate::audit::Audited;
+use tollgate::audit::{Agreement, Audited};
+use tollgate::digest::Digest;
 use tollgate::policy::{LineIndex, PolicyPin};
 
 use super::fix::Repair;
@@ -13,20 +14,31 @@ pub(super) struct Report<'a> {
     pub(super) path: Cow<'a, str>,
     pub(super) audited: &'a Audited,
     pub(super) lines: LineIndex<'a>,
-    /// The policy that decided.
-    pub(super) pin: &'a PolicyPin,
+    /// The policy that decided; none is at hand for some receipts of a ledger.
+    pub(super) pin: Option<&'a PolicyPin>,
     /// What `--fix` found.
     pub(super) repair: Option<&'a Repair>,
+    /// Of a receipt: whether it agrees.
+    pub(super) recorded: Option<Agreement>,
 }
 
 impl<'a> Report<'a> {
     pub(super) fn new(
         audited: &'a Audited,
-        pin: &'a PolicyPin,
+        pin: Option<&'a PolicyPin>,
         repair: Option<&'a Repair>,
     ) -> Self {
         let lines = LineIndex::new(&audited.payload);
-        Self { path: audited.path.to_string_lossy(), audited, lines, pin, repair }
+        Self { path: audited.path.to_string_lossy(), audited, lines, pin, repair, recorded: None }
+    }
+}
+
+/// What a receipt says and what was found, when they differ.
+pub(super) fn disagreement(agreement: Agreement) -> Option<(&'static str, Digest, Digest)> {
+    match agreement {
+        Agreement::OtherPayload { recorded, found } => Some(("content hash", recorded, found)),
+        Agreement::OtherDecision { recorded, found } => Some(("decision digest", recorded, found)),
+        Agreement::Agrees | Agreement::Unknown => None,
     }
 }
 

@@ -168,7 +168,7 @@ fn line<'a>(policy: &'a Policy, published: &Published, key: Option<String>) -> L
 
 fn human(line: &Line<'_>, place: &str) -> String {
     let Line { name, version, digest, reference, is_new, signature, .. } = line;
-    let state = if *is_new { "" } else { "  it was there already: nothing changed\n" };
+    let state = if *is_new { "" } else { "  the tag led there already\n" };
     let mut text = format!(
         "{name} {version} is published at {place}\n  component  {digest}\n  manifest   {reference}\n"
     );

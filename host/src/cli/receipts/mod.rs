@@ -1,5 +1,6 @@
 //! `tollgate receipts`
 
+mod export;
 mod prune;
 mod table;
 
@@ -31,6 +32,7 @@ Examples:
   tollgate receipts --limit 100 --before 4711
   tollgate receipts --key order-7:1 --format json
   tollgate receipts prune --older-than 365
+  tollgate receipts export --releases plugins
 
 States:
   running                 a holder's lease is open
@@ -82,6 +84,7 @@ pub(super) struct Receipts {
 #[derive(Debug, Subcommand)]
 enum Command {
     Prune(prune::Prune),
+    Export(export::Export),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -145,6 +148,7 @@ impl Run for Receipts {
         let target = configuration::sql_target(&config)?;
         match &self.command {
             Some(Command::Prune(prune)) => configuration::block_on(prune.run(target))?,
+            Some(Command::Export(export)) => configuration::block_on(export.run(target))?,
             None => configuration::block_on(self.show(target))?,
         }
     }
@@ -169,8 +173,7 @@ impl Receipts {
         key: &StepKey,
     ) -> Result<Exit, Failure> {
         let Some(receipt) = ledger.read(connection, key).await? else {
-            return Err(Failure::new(Exit::NOT_READY, format!("no receipt has the key `{key}`"))
-                .with_help("run `tollgate receipts` to see what is there"));
+            return Err(unknown(key));
         };
         output::print(&match self.format {
             Format::Human => table::details(&receipt),
@@ -223,6 +226,12 @@ pub(super) fn ledger(config: &SqlTargetConfig) -> Ledger {
         executions_max: config.bounds.execution_count_max,
         ..LedgerOptions::default()
     })
+}
+
+/// No receipt has this key.
+pub(super) fn unknown(key: &StepKey) -> Failure {
+    Failure::new(Exit::NOT_READY, format!("no receipt has the key `{key}`"))
+        .with_help("run `tollgate receipts` to see what is there")
 }
 
 impl From<ReadError> for Failure {

@@ -14,9 +14,9 @@ const TEXT_SHOWN_MAX: usize = 300;
 /// A payload that the policies differ on.
 pub(super) fn example(compared: &Compared) -> String {
     let path = output::visible(&compared.path.to_string_lossy());
-    let mut text = format!("    {path}\n");
+    let mut text = format!("  {path}\n");
     let mut line = |title: &str, content: &str| {
-        let _ = writeln!(text, "      {title:<7}{}", output::visible(content));
+        let _ = writeln!(text, "    {title:<7}{}", output::visible(content));
     };
     match &compared.answers {
         Err(error) => line("error", &error.to_string()),
@@ -99,13 +99,16 @@ pub(super) fn closing((before, after): &(PolicyPin, PolicyPin), tally: &Tally) -
     }
     let _ = writeln!(text, "{:<8}{}", "corpus", counted(tally.payloads()));
     for kind in &tally.kinds {
-        let _ = writeln!(text, "\n{:>8}  {}", kind.count, title(kind.difference));
+        let _ = writeln!(text, "{:>8}  {}", kind.count, title(kind.difference));
+    }
+    for kind in tally.kinds.iter().filter(|kind| !kind.examples.is_empty()) {
+        let _ = writeln!(text, "\n{}:", title(kind.difference));
         for example in &kind.examples {
             text.push_str(example);
         }
         let shown = u64::try_from(kind.examples.len()).unwrap_or(u64::MAX);
-        if shown > 0 && shown < kind.count {
-            let _ = writeln!(text, "    … and {} more", kind.count - shown);
+        if shown < kind.count {
+            let _ = writeln!(text, "  … and {} more", kind.count - shown);
         }
     }
     text

@@ -8,7 +8,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
-use tollgate::audit::{self, Auditor, Compared, Comparison, Difference, Undecided};
+use tollgate::audit::{
+    self, Auditor, Compared, Comparison, Difference, LedgerExport, LedgerExportError, Undecided,
+};
 use tollgate::ids::{Catalog, ExecutorCode};
 use tollgate::policy::{Policy, PolicyRuntime};
 
@@ -27,6 +29,7 @@ use super::Format;
 Examples:
   tollgate policy diff sql-jdbc:v1 mysql-repeatable-subset-1.1.0.wasm --corpus migrations/
   tollgate policy diff sql-jdbc:v1 sql-jdbc:v1@next-store --corpus plugins/ --examples 20
+  tollgate policy diff sql-jdbc:v1 next.wasm --ledger-export receipts.jsonl
   tollgate policy diff old.wasm new.wasm --corpus migrations/ --format json
 
 Exit code 0 when nothing that was denied becomes allowed, 1 when something does, 2 when something
@@ -40,9 +43,12 @@ pub(super) struct Diff {
     #[arg(value_name = "AFTER")]
     after: Named,
     /// Payloads to decide on: files, and directories with `.sql` files; may be repeated
-    #[arg(long, required = true, value_name = "PATH", num_args = 1..)]
+    #[arg(long, required_unless_present = "ledger_export", value_name = "PATH", num_args = 1..)]
     corpus: Vec<PathBuf>,
-    /// Catalog the payloads are meant for
+    /// Payloads that a ledger has receipts of: what `tollgate receipts export` wrote
+    #[arg(long, value_name = "FILE")]
+    ledger_export: Option<PathBuf>,
+    /// Catalog that files are meant for; receipts name theirs
     #[arg(
         long,
         env = "FACTORY_PLUGIN_SQL_TARGET_ALLOWED_CATALOG",
@@ -90,7 +96,6 @@ impl std::str::FromStr for Named {
 
 impl Run for Diff {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
-        let files = audit::collect(&self.corpus)?;
         let runtime = self.runtime.start()?;
         let before = self.load(&runtime, &self.before)?;
         let after = self.load(&runtime, &self.after)?;
@@ -99,37 +104,56 @@ impl Run for Diff {
         let comparison = Comparison::new(auditor(before), auditor(after));
         let mut tally = Tally::new(self.examples, self.format == Format::Human);
         let mut out = io::BufWriter::new(io::stdout().lock());
-        let mut failed = None;
-        let progress = check::progress(files.len());
-        comparison.compare_files(
-            &files,
-            |compared| Rendered::new(&compared, self.format),
-            |rendered| {
-                progress.inc(1);
-                match tally.add(rendered, &mut out) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(error) => {
-                        failed = Some(error);
-                        ControlFlow::Break(())
-                    }
-                }
-            },
-        )?;
-        progress.finish_and_clear();
-        if let Some(error) = failed {
-            return Err(error.into());
-        }
+        // What was found before the corpus broke off is told all the same.
+        let ended = self.compare(&comparison, |rendered| tally.add(rendered, &mut out));
         let closing = match self.format {
             Format::Human => human::closing(&pins, &tally),
             Format::Json => json::summary(&pins, &tally),
         };
         out.write_all(closing.as_bytes())?;
         out.flush()?;
-        Ok(tally.exit)
+        ended.map(|()| tally.exit)
     }
 }
 
 impl Diff {
+    /// Compares the whole corpus, files first.
+    fn compare(
+        &self,
+        comparison: &Comparison,
+        mut add: impl FnMut(Rendered) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let mut failed: Option<Failure> = None;
+        let mut emit = |rendered: Result<Rendered, Failure>| match rendered
+            .and_then(|rendered| Ok(add(rendered)?))
+        {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        if !self.corpus.is_empty() {
+            let files = audit::collect(&self.corpus)?;
+            let progress = check::progress(files.len());
+            let render = |compared: Compared| Rendered::new(&compared, self.format);
+            comparison.compare_files(&files, render, |rendered| {
+                progress.inc(1);
+                emit(Ok(rendered))
+            })?;
+            progress.finish_and_clear();
+        }
+        if let Some(path) = &self.ledger_export {
+            let render = |compared: Result<Compared, LedgerExportError>| {
+                compared.map(|compared| Rendered::new(&compared, self.format))
+            };
+            comparison.compare_export(LedgerExport::open(path)?, render, |rendered| {
+                emit(rendered.map_err(Failure::from))
+            })?;
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
     fn load(&self, runtime: &PolicyRuntime, named: &Named) -> Result<Policy, Failure> {
         match named {
             Named::Pinned(executor) => sandbox::load_pinned(runtime, &self.store.open()?, executor),

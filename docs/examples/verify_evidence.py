@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Verifies evidence bundles without Tollgate: with Python, wasmtime's package and docs/evidence.md.
+
+    pip install wasmtime
+    python3 verify_evidence.py loyalty.evidence.tar
+
+For each bundle: every digest of SHA256SUMS is computed again, the policy is asked again, and the
+decision digest is computed from its answer as docs/decision-digest.md says. Prints the digest; exit
+code 1 when anything differs.
+"""
+
+import hashlib
+import json
+import struct
+import sys
+import tarfile
+
+from wasmtime import Engine, Store, component
+
+GATE = "tollgate:policy/gate@1.0.0"
+OPERATIONS = ["create-table", "drop-table", "insert", "delete"]
+ACCESSES = ["create", "drop", "write", "read"]
+SEVERITIES = ["error", "advisory"]
+
+
+def digest(content):
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def u32(value):
+    return struct.pack("<I", value)
+
+
+def text(value):
+    content = value.encode()
+    return struct.pack("<Q", len(content)) + content
+
+
+def listed(items, item):
+    return struct.pack("<Q", len(items)) + b"".join(map(item, items))
+
+
+def option(value, some):
+    return b"\0" if value is None else b"\1" + some(value)
+
+
+def span(it):
+    return u32(it.start) + u32(it.end)
+
+
+def table(it):
+    return text(it.catalog) + text(it.name) + u32(ACCESSES.index(it.access))
+
+
+def statement(it):
+    return (
+        u32(it.index)
+        + u32(OPERATIONS.index(it.operation))
+        + text(it.text)
+        + listed(it.tables, table)
+        + span(it.span)
+    )
+
+
+def diagnostic(it):
+    return (
+        text(it.code)
+        + u32(SEVERITIES.index(it.severity))
+        + option(it.statement, u32)
+        + option(it.span, span)
+    )
+
+
+def decision(answer):
+    # The package hands a variant's value over: a list is a denial, a record an allowance.
+    if isinstance(answer, list):
+        return u32(1) + listed(answer, diagnostic)
+    return u32(0) + listed(answer.statements, statement) + listed(answer.advisories, diagnostic)
+
+
+def decide(wasm, payload, catalog, protected_tables):
+    """Asks a fresh instance of the policy. It gets no imports, since it asks for none."""
+    engine = Engine()
+    store = Store(engine)
+    policy = component.Linker(engine).instantiate(store, component.Component(engine, wasm))
+    gate = policy.get_export_index(store, GATE)
+    function = policy.get_func(store, policy.get_export_index(store, "decide", gate))
+    request = component.Record()
+    request.__dict__.update(
+        {"payload": payload, "catalog": catalog, "protected-tables": protected_tables}
+    )
+    return function(store, request)
+
+
+def differences(bundle):
+    with tarfile.open(bundle) as archive:
+        members = {it.name: archive.extractfile(it).read() for it in archive.getmembers()}
+    sums = members.pop("SHA256SUMS").decode()
+    computed = "".join(f"{digest(content)[7:]}  {name}\n" for name, content in members.items())
+    if sums != computed:
+        yield "SHA256SUMS is not that of the members"
+    request = json.loads(members["request.json"])
+    recorded = json.loads(members["decision.json"])
+    wasm, payload = members["policy/component.wasm"], members["payload.sql"]
+    if digest(payload) != request["payloadDigest"]:
+        yield "the payload is not the one that was asked about"
+    if digest(wasm) != recorded["policy"]["digest"]:
+        yield "the component is not the one that decided"
+    answer = decide(wasm, payload, request["catalog"], request["protectedTables"])
+    preimage = (
+        text("tollgate-decision-v1")
+        + hashlib.sha256(wasm).digest()
+        + hashlib.sha256(payload).digest()
+        + text(request["catalog"])
+        + listed(request["protectedTables"], text)
+        + decision(answer)
+    )
+    if preimage != members["decision.bin"]:
+        yield "decision.bin is not what the policy answers"
+    if digest(preimage) != recorded["decisionDigest"]:
+        yield f"the decision has the digest {digest(preimage)}, not {recorded['decisionDigest']}"
+    texts = [] if isinstance(answer, list) else [it.text.encode() for it in answer.statements]
+    if texts != [content for name, content in members.items() if name.startswith("statements/")]:
+        yield "the statements are not those the policy prints"
+    if "receipt.json" in members:
+        receipt = json.loads(members["receipt.json"])
+        for key, found in [
+            ("contentHash", digest(payload)),
+            ("policyDigest", digest(wasm)),
+            ("decisionDigest", digest(preimage)),
+            ("statementCount", len(texts)),
+        ]:
+            if receipt[key] != found:
+                yield f"the receipt's {key} is {receipt[key]}, found is {found}"
+    print(f"{digest(preimage)}  {bundle}")
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    found = [(bundle, it) for bundle in sys.argv[1:] for it in differences(bundle)]
+    for bundle, difference in found:
+        print(f"{bundle}: {difference}", file=sys.stderr)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

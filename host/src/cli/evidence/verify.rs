@@ -1,0 +1,285 @@
+//! `tollgate evidence verify`
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tollgate::digest::Digest;
+use tollgate::evidence::{
+    Difference, DifferenceKind, EvidenceBundle, EvidenceError, Sandbox, Summary, Verification,
+};
+use tollgate::policy::{Backend, PolicyRuntime, PolicyStore};
+
+use super::super::output::{self, visible};
+use super::super::sandbox::{RuntimeArguments, StoreArguments};
+use super::super::{Exit, Failure, Global, Run};
+
+/// Find everything in a bundle that is not as recorded
+///
+/// Needs the bundle and nothing else: no server, no configuration, no release. Every digest is
+/// computed again, the policy is loaded from the bundle and asked again in the sandbox, and every
+/// difference is listed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate evidence verify loyalty.evidence.tar
+  tollgate evidence verify --engine both --require-pinned loyalty.evidence.tar
+  tollgate evidence verify --json *.evidence.tar
+
+Exit codes:
+  0  everything is as recorded
+  1  something is not
+  2  usage, or a file that is no bundle
+  3  the policy in the bundle could not be asked, or did not decide
+  4  a digest is not that of what it names; with `--require-pinned`, or another policy is pinned")]
+pub(super) struct Verify {
+    /// Bundles
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
+    /// What executes the policy's code
+    #[arg(long, value_enum, default_value_t)]
+    engine: Engine,
+    /// Let a policy that is not pinned in the store count as a mismatch
+    #[arg(long)]
+    require_pinned: bool,
+    /// One object a line; see docs/schema/evidence-verify.schema.json
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreArguments,
+    #[command(flatten)]
+    runtime: RuntimeArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Engine {
+    /// The processor, by machine code that Cranelift makes
+    #[default]
+    Cranelift,
+    /// Wasmtime's interpreter, many times slower
+    Pulley,
+    /// One after the other
+    Both,
+}
+
+impl Engine {
+    const fn backends(self) -> &'static [(&'static str, Backend)] {
+        const CRANELIFT: (&str, Backend) = ("cranelift", Backend::Native);
+        const PULLEY: (&str, Backend) = ("pulley", Backend::Pulley);
+        match self {
+            Self::Cranelift => &[CRANELIFT],
+            Self::Pulley => &[PULLEY],
+            Self::Both => &[CRANELIFT, PULLEY],
+        }
+    }
+}
+
+impl Run for Verify {
+    fn run(self, _global: &Global) -> Result<Exit, Failure> {
+        let store = self.store.open()?;
+        let runtimes: Vec<(&str, PolicyRuntime)> = self
+            .engine
+            .backends()
+            .iter()
+            .map(|&(name, backend)| Ok((name, self.runtime.start_on(backend)?)))
+            .collect::<Result<_, Failure>>()?;
+        let sandboxes: Vec<Sandbox<'_>> =
+            runtimes.iter().map(|(engine, runtime)| Sandbox { engine, runtime }).collect();
+        let mut exit = Exit::Done;
+        for (at, path) in self.bundles.iter().enumerate() {
+            let read = File::open(path).map_err(EvidenceError::Read).and_then(EvidenceBundle::read);
+            let (text, found) = match read {
+                Ok(bundle) => {
+                    let verification = bundle.verify(&sandboxes);
+                    let report = Report::new(path, &verification, &store, self.require_pinned);
+                    (if self.json { report.json() } else { report.human() }, report.exit())
+                }
+                // Of many, one that is no bundle does not keep the others from being verified.
+                Err(error) if self.json => (unreadable(path, &error), Exit::Usage),
+                Err(error) => {
+                    let help = error.help();
+                    let error = Context { path: path.display().to_string(), source: error };
+                    Failure::usage(error).with_help(help).report();
+                    (String::new(), Exit::Usage)
+                }
+            };
+            let separator = if at > 0 && !self.json && !text.is_empty() { "\n" } else { "" };
+            output::print(&format!("{separator}{text}"))?;
+            exit = exit.max(found);
+        }
+        Ok(exit)
+    }
+}
+
+/// Which bundle an error is about.
+#[derive(Debug, thiserror::Error)]
+#[error("`{path}` cannot be verified")]
+struct Context {
+    path: String,
+    source: EvidenceError,
+}
+
+/// What the store says about the policy of a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum PinState {
+    /// This very component decides for the executor.
+    Pinned,
+    /// The component that decides now has taken its place.
+    Superseded,
+    /// Another component decides for the executor.
+    PinnedOtherwise,
+    /// Nothing is pinned to the executor here.
+    NotPinned,
+}
+
+impl PinState {
+    fn of(summary: &Summary, store: &PolicyStore) -> Self {
+        let pin = summary.executor.as_ref().and_then(|executor| store.pins().find(executor));
+        match (pin, summary.policy_digest) {
+            (Some(pin), Some(digest)) if pin.sha256 == digest => Self::Pinned,
+            (Some(pin), Some(digest)) if pin.supersedes.contains(&digest) => Self::Superseded,
+            (Some(_), _) => Self::PinnedOtherwise,
+            (None, _) => Self::NotPinned,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Pinned => "pinned in this store",
+            Self::Superseded => "superseded in this store by the policy that is pinned now",
+            Self::PinnedOtherwise => "in this store another policy is pinned",
+            Self::NotPinned => "nothing is pinned to its executor in this store",
+        }
+    }
+}
+
+struct Report<'a> {
+    path: String,
+    verification: &'a Verification,
+    pin: PinState,
+    require_pinned: bool,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    bundle: &'a str,
+    verified: bool,
+    bundle_digest: Digest,
+    #[serde(flatten)]
+    summary: &'a Summary,
+    pin: PinState,
+    engines: &'a [String],
+    differences: &'a [Difference],
+    unproven: &'a [String],
+}
+
+/// The same of a file that is no bundle.
+fn unreadable(path: &Path, error: &EvidenceError) -> String {
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let _ = write!(message, ": {error}");
+        cause = error.source();
+    }
+    output::json_line(&serde_json::json!({
+        "bundle": path.display().to_string(),
+        "verified": false,
+        "error": message,
+    }))
+}
+
+impl<'a> Report<'a> {
+    fn new(
+        path: &Path,
+        verification: &'a Verification,
+        store: &PolicyStore,
+        require_pinned: bool,
+    ) -> Self {
+        let pin = PinState::of(&verification.summary, store);
+        Self { path: path.display().to_string(), verification, pin, require_pinned }
+    }
+
+    fn pin_counts(&self) -> bool {
+        self.require_pinned && !matches!(self.pin, PinState::Pinned | PinState::Superseded)
+    }
+
+    fn verified(&self) -> bool {
+        self.verification.holds() && !self.pin_counts()
+    }
+
+    fn exit(&self) -> Exit {
+        let has = |kind| self.verification.has(kind);
+        if self.pin_counts() || has(DifferenceKind::Digest) {
+            Exit::PinMismatch
+        } else if has(DifferenceKind::NoDecision) {
+            Exit::NoDecision
+        } else if self.verification.holds() {
+            Exit::Done
+        } else {
+            Exit::Denied
+        }
+    }
+
+    fn json(&self) -> String {
+        let Verification { bundle_digest, summary, engines, differences, unproven } =
+            self.verification;
+        output::json_line(&Line {
+            bundle: &self.path,
+            verified: self.verified(),
+            bundle_digest: *bundle_digest,
+            summary,
+            pin: self.pin,
+            engines,
+            differences,
+            unproven,
+        })
+    }
+
+    fn human(&self) -> String {
+        let Verification { bundle_digest, summary, engines, differences, unproven } =
+            self.verification;
+        let word = if self.verified() { "verified" } else { "DIFFERS" };
+        let mut text = format!("{word}  {}\n", visible(&self.path));
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "  {name:<9} {}", visible(&value));
+        };
+        line("bundle", bundle_digest.to_string());
+        if let Some(key) = &summary.step_key {
+            let status = summary.status.map_or("unknown", |status| status.as_str());
+            line("step", format!("{key}, {status}"));
+        }
+        let name = summary.policy_name.as_deref().unwrap_or("unknown");
+        let version = summary.policy_version.as_deref().unwrap_or_default();
+        line("policy", format!("{name} {version}, {}", optional(summary.policy_digest)));
+        line("", self.pin.words().to_owned());
+        line("payload", optional(summary.payload_digest));
+        line("catalog", optional(summary.catalog.as_ref().map(|it| it.as_str())));
+        let count = summary.statement_count.unwrap_or_default();
+        let decision = summary.decision.unwrap_or("unknown");
+        line("decision", format!("{decision}, {count} statement(s)"));
+        line("", optional(summary.decision_digest));
+        let again = if engines.is_empty() { "by none".to_owned() } else { engines.join(", ") };
+        line("again", format!("decided by {again}"));
+        line("made by", format!("Tollgate {}", optional(summary.made_by.as_ref())));
+        for difference in differences {
+            let _ = writeln!(text, "  differs: {}", visible(&difference.to_string()));
+        }
+        if self.pin_counts() {
+            let _ = writeln!(text, "  differs: {}", self.pin.words());
+        }
+        text.push_str("  not proven:\n");
+        for unproven in unproven {
+            let _ = writeln!(text, "    {unproven}");
+        }
+        text
+    }
+}
+
+fn optional(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
+}

@@ -1,0 +1,154 @@
+//! `check` over many payloads: what it came to, in an object, and in memory that does not grow.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate_tests::desk::Desk;
+use tollgate_tests::hostile::Decide;
+use tollgate_tests::schema::Schema;
+
+/// Writes so many payloads, every fifth of which is denied.
+fn generate(desk: &Desk, folder: &str, count: usize) {
+    for index in 0..count {
+        let text = if index % 5 == 0 {
+            format!("DELETE FROM t{index} WHERE 1 = 1;\nUPDATE t{index} SET a = 1;\n")
+        } else {
+            let mut text = format!("CREATE TABLE IF NOT EXISTS t{index} (id INT PRIMARY KEY);\n");
+            for row in 0..20 {
+                writeln!(text, "INSERT IGNORE INTO t{index} (id) VALUES ({row});").unwrap();
+            }
+            text
+        };
+        desk.write(&format!("{folder}/{index:05}.sql"), text);
+    }
+}
+
+/// Runs `check` and reads, for as long as it runs, the most memory it ever held, in kibibytes.
+fn peak_kib(desk: &Desk, arguments: &[&str]) -> (Option<i32>, u64) {
+    let mut check = desk.command(&[&["check", "--format", "json"], arguments].concat());
+    let mut child = check.stdout(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    loop {
+        if let Some(exit) = child.try_wait().unwrap() {
+            return (exit.code(), peak);
+        }
+        // It only grows, so the last reading is the answer but for the last moments.
+        peak = high_water(Path::new(&status)).unwrap_or(peak);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn high_water(status: &Path) -> Option<u64> {
+    let text = fs::read_to_string(status).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+fn summary(desk: &Desk) -> Value {
+    serde_json::from_slice(&fs::read(desk.path("summary.json")).unwrap()).unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ten_times_the_payloads_take_the_same_memory() {
+    let desk = Desk::new();
+    generate(&desk, "few", 1_000);
+    generate(&desk, "many", 10_000);
+    // The first run compiles the policy.
+    desk.run(&["check", "few/00001.sql"]);
+    let (code, few) = peak_kib(&desk, &["few"]);
+    assert_eq!(code, Some(1));
+    let (code, many) = peak_kib(&desk, &["--summary", "summary.json", "many"]);
+    assert_eq!(code, Some(1));
+    assert!(few > 10_000, "{few} KiB: nothing was measured");
+    // 9,000 more paths are about a megabyte; 9,000 more decisions would be fifty.
+    assert!(many < few + 8_192, "{few} KiB for 1,000 payloads, {many} KiB for 10,000");
+    println!("peak memory: {few} KiB for 1,000 payloads, {many} KiB for 10,000");
+    let summary = summary(&desk);
+    assert_eq!(summary["decisions"], json!({ "allow": 8_000, "deny": 2_000, "error": 0 }));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ten_times_the_receipts_take_the_same_memory() {
+    let desk = Desk::new();
+    let payload = "DROP TABLE IF EXISTS t; ".repeat(80);
+    let digest = tollgate::digest::Digest::of(&payload);
+    desk.write("payload.sql", &payload);
+    let checked = desk.run(&["check", "--format", "json", "payload.sql"]).json_lines();
+    for (name, count) in [("few.jsonl", 1_000), ("many.jsonl", 10_000)] {
+        let lines: String = (0..count)
+            .map(|index| {
+                json!({
+                    "version": 1, "key": format!("k:{index}"), "environment": "preview",
+                    "release": { "code": "shop", "version": "1.0.0" }, "direction": "FORWARD",
+                    "executor": "sql-jdbc:v1", "catalog": "plugin_preview", "contentHash": digest,
+                    "policyDigest": checked[0]["policy"]["digest"],
+                    "decisionDigest": checked[0]["decisionDigest"], "payload": payload,
+                })
+                .to_string()
+                    + "\n"
+            })
+            .collect();
+        desk.write(name, lines);
+    }
+    let (code, few) = peak_kib(&desk, &["--ledger-export", "few.jsonl"]);
+    assert_eq!(code, Some(0));
+    let (code, many) =
+        peak_kib(&desk, &["--summary", "summary.json", "--ledger-export", "many.jsonl"]);
+    assert_eq!(code, Some(0));
+    assert!(few > 10_000, "{few} KiB: nothing was measured");
+    assert!(many < few + 8_192, "{few} KiB for 1,000 receipts, {many} KiB for 10,000");
+    println!("peak memory: {few} KiB for 1,000 receipts, {many} KiB for 10,000");
+    assert_eq!(summary(&desk)["receipts"], json!({ "agree": 10_000, "differ": 0, "unknown": 0 }));
+}
+
+#[test]
+fn a_summary_follows_its_schema_and_counts_what_was_found() {
+    let schema = Schema::of("check-summary");
+    let desk = Desk::new();
+    generate(&desk, "some", 10);
+    let run = desk.run(&["check", "--summary", "summary.json", "some"]);
+    assert_eq!(run.code(), Some(1));
+    let told = summary(&desk);
+    schema.assert_accepts(&told);
+    assert_eq!(told["payloads"], 10);
+    assert_eq!(told["decisions"], json!({ "allow": 8, "deny": 2, "error": 0 }));
+    assert_eq!(told["codes"], json!({ "constant-comparison": 2, "statement-kind": 2 }));
+    assert_eq!(told["exitCode"], 1);
+    let size = |entry: fs::DirEntry| entry.metadata().unwrap().len();
+    let bytes: u64 =
+        fs::read_dir(desk.path("some")).unwrap().map(|entry| size(entry.unwrap())).sum();
+    assert_eq!(told["bytes"], bytes);
+
+    let trapping = desk.hostile(Decide::Trap);
+    let run = desk.run(&["check", "--policy", &trapping, "--summary", "summary.json", "some"]);
+    assert_eq!(run.code(), Some(3));
+    let undecided = summary(&desk);
+    schema.assert_accepts(&undecided);
+    assert_eq!(undecided["errors"], json!({ "trap": 10 }));
+
+    schema.assert_notices(&told, |it| it["payloads"] = json!(-1));
+    schema.assert_notices(&told, |it| it["codes"] = json!({ "Not A Code": 1 }));
+    schema.assert_notices(&told, |it| drop(it.as_object_mut().unwrap().remove("policies")));
+    let run = desk.run(&["check", "--summary", "absent/summary.json", "some"]);
+    assert_eq!(run.code(), Some(2), "{run:?}");
+    assert!(run.stderr.contains("cannot be written"), "{}", run.stderr);
+}
+
+#[test]
+fn a_ledger_s_export_stands_alone() {
+    let desk = Desk::new();
+    desk.write("ledger.jsonl", "");
+    for more in [&["x.sql"][..], &["--fix"], &["--format", "sarif"], &["--format", "github"]] {
+        let run = desk.run(&[&["check", "--ledger-export", "ledger.jsonl"], more].concat());
+        assert_eq!(run.code(), Some(2), "{more:?}: {run:?}");
+    }
+    assert_eq!(desk.run(&["check", "--ledger-export", "ledger.jsonl"]).code(), Some(0));
+    assert_eq!(desk.run(&["check", "--ledger-export", "absent.jsonl"]).code(), Some(2));
+}

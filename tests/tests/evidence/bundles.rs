@@ -1,0 +1,183 @@
+//! `tollgate evidence` as its users run it, without any server.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tollgate::digest::Digest;
+use tollgate_tests::cli::{self, Run};
+use tollgate_tests::desk::Desk;
+use tollgate_tests::hostile::Decide;
+use tollgate_tests::schema::Schema;
+use tollgate_tests::ustar::Members;
+
+const ALLOWED: &str = "CREATE TABLE IF NOT EXISTS t (id INT NOT NULL PRIMARY KEY);\n\
+    INSERT IGNORE INTO t (id) VALUES (1);\n";
+const DENIED: &str = "CREATE TABLE t (id INT);\nDELETE FROM t WHERE 1 = 1;\n";
+
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.write("allowed.sql", ALLOWED);
+    desk.write("denied.sql", DENIED);
+    desk
+}
+
+fn export(desk: &Desk, payload: &str, to: &str, more: &[&str]) -> Run {
+    desk.run(&[&["evidence", "export", "--payload", payload, "--to", to], more].concat())
+}
+
+fn verify(desk: &Desk, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
+    let run = desk.run(&[&["evidence", "verify", "--json"], arguments].concat());
+    (run.code(), run.json_lines())
+}
+
+#[test]
+fn the_same_facts_give_the_same_bytes_and_others_do_not() {
+    let desk = desk();
+    for to in ["one.tar", "other.tar"] {
+        assert_eq!(export(&desk, "allowed.sql", to, &[]).code(), Some(0));
+    }
+    let read = |name: &str| fs::read(desk.path(name)).unwrap();
+    assert!(read("one.tar") == read("other.tar"));
+    export(&desk, "allowed.sql", "elsewhere.tar", &["--catalog", "elsewhere"]);
+    assert!(read("one.tar") != read("elsewhere.tar"));
+}
+
+#[test]
+fn allowed_and_denied_payloads_are_evidence_that_holds_on_both_engines() {
+    let schema = Schema::of("evidence-verify");
+    let desk = desk();
+    for (payload, decision, statements) in [("allowed.sql", "allow", 2), ("denied.sql", "deny", 0)]
+    {
+        let run = export(&desk, payload, payload, &["--force"]);
+        assert_eq!(run.code(), Some(0), "{run:?}");
+        let (code, lines) = verify(&desk, &["--engine", "both", "--require-pinned", payload]);
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(code, Some(0), "{line}");
+        schema.assert_accepts(line);
+        assert_eq!(line["verified"], true);
+        assert_eq!(line["decision"], decision);
+        assert_eq!(line["statementCount"], statements);
+        assert_eq!(line["engines"], json!(["cranelift", "pulley"]));
+        assert_eq!(line["pin"], "pinned");
+        let digest = Digest::of(fs::read(desk.path(payload)).unwrap()).to_string();
+        assert!(run.stdout.starts_with(&digest), "what is to be noted is the file's digest");
+        assert_eq!(line["bundleDigest"], digest);
+
+        schema.assert_notices(line, |it| it["verified"] = json!("yes"));
+        schema.assert_notices(line, |it| it["bundleDigest"] = json!(null));
+        schema.assert_notices(line, |it| it["pin"] = json!("maybe"));
+        schema.assert_notices(line, |it| it["note"] = json!(1));
+    }
+}
+
+#[test]
+fn the_decision_is_the_one_that_check_makes() {
+    let desk = desk();
+    export(&desk, "allowed.sql", "x.tar", &[]);
+    let (_, lines) = verify(&desk, &["x.tar"]);
+    let checked = desk.run(&["check", "--format", "json", "allowed.sql"]).json_lines();
+    for key in ["decisionDigest", "payloadDigest"] {
+        assert_eq!(lines[0][key], checked[0][key]);
+    }
+    assert_eq!(lines[0]["policyDigest"], checked[0]["policy"]["digest"]);
+}
+
+#[test]
+fn standard_tools_read_a_bundle() {
+    let desk = desk();
+    export(&desk, "allowed.sql", "x.evidence.tar", &[]);
+    let commands = "tar tvf x.evidence.tar\nmkdir x\ntar xf x.evidence.tar -C x\ncd x\n\
+        sha256sum --strict --check SHA256SUMS\nsha256sum decision.bin\ncat decision.json";
+    let mut bash = Command::new("bash");
+    let run = cli::run(bash.args(["-e", "-c", commands]).current_dir(desk.folder()));
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    assert!(run.stdout.contains("-rw-r--r-- 0/0"), "{}", run.stdout);
+    assert!(run.stdout.contains("policy/component.wasm: OK"), "{}", run.stdout);
+    let digest = run.stdout.lines().find_map(|line| line.strip_suffix("  decision.bin")).unwrap();
+    assert!(run.stdout.contains(&format!("\"decisionDigest\":\"sha256:{digest}\"")));
+    assert_eq!(fs::read_to_string(desk.path("x/payload.sql")).unwrap(), ALLOWED);
+}
+
+#[test]
+fn exit_codes_say_what_is_wrong() {
+    let schema = Schema::of("evidence-verify");
+    let desk = desk();
+    export(&desk, "allowed.sql", "good.tar", &[]);
+    let good = fs::read(desk.path("good.tar")).unwrap();
+    let altered = |name: &str, alter: fn(&mut Members)| {
+        let mut members = Members::of(&good);
+        alter(&mut members);
+        desk.write(name, members.archive());
+    };
+    altered("digest.tar", |it| it.replace("payload.sql", "(1)", "(2)"));
+    altered("content.tar", |it| {
+        it.replace("statements/0001.sql", "(1)", "(2)");
+        it.sum();
+    });
+    altered("newer.tar", |it| it.replace("manifest.json", "\"version\":1", "\"version\":7"));
+    desk.write("cut.tar", &good[..good.len() / 2]);
+    for (name, code) in
+        [("good.tar", 0), ("content.tar", 1), ("digest.tar", 4), ("newer.tar", 2), ("cut.tar", 2)]
+    {
+        let (got, lines) = verify(&desk, &[name]);
+        assert_eq!(got, Some(code), "{name}: {lines:?}");
+        schema.assert_accepts(&lines[0]);
+        assert_eq!(lines[0]["verified"], code == 0);
+    }
+    // One that is no bundle hides nothing of the others.
+    let (code, lines) = verify(&desk, &["cut.tar", "good.tar", "digest.tar", "allowed.sql"]);
+    assert_eq!((code, lines.len()), (Some(4), 4));
+    let run = desk.run(&["evidence", "verify", "digest.tar", "absent.tar"]);
+    assert!(run.stdout.contains("DIFFERS  digest.tar"), "{run:?}");
+    assert!(run.stdout.contains("differs: SHA256SUMS, payload.sql: recorded is "), "{run:?}");
+    assert!(run.stderr.contains("`absent.tar` cannot be verified"), "{run:?}");
+}
+
+#[test]
+fn a_policy_that_is_not_pinned_here_is_told_and_counts_when_asked() {
+    let desk = desk();
+    let hostile = desk.hostile(Decide::Allow);
+    let export = export(&desk, "allowed.sql", "x.tar", &["--policy", &hostile]);
+    assert_eq!(export.code(), Some(0), "{export:?}");
+    let (code, lines) = verify(&desk, &["x.tar"]);
+    assert_eq!((code, &lines[0]["pin"]), (Some(0), &json!("pinned-otherwise")));
+    let (code, lines) = verify(&desk, &["--require-pinned", "x.tar"]);
+    assert_eq!((code, &lines[0]["verified"]), (Some(4), &json!(false)));
+    desk.write("empty/pins.toml", "format = 1\n");
+    let (code, lines) = verify(&desk, &["--store", "empty", "x.tar"]);
+    assert_eq!((code, &lines[0]["pin"]), (Some(0), &json!("not-pinned")));
+}
+
+#[test]
+fn without_a_decision_there_is_no_evidence() {
+    let desk = desk();
+    let trapping = desk.hostile(Decide::Trap);
+    let run = export(&desk, "allowed.sql", "x.tar", &["--policy", &trapping]);
+    assert_eq!(run.code(), Some(3), "{run:?}");
+    assert!(!desk.path("x.tar").exists());
+}
+
+#[test]
+fn what_is_there_stays_until_it_is_to_be_replaced() {
+    let desk = desk();
+    desk.write("x.tar", "mine");
+    let run = export(&desk, "allowed.sql", "x.tar", &[]);
+    assert_eq!(run.code(), Some(2));
+    assert!(run.stderr.contains("add `--force`"), "{}", run.stderr);
+    assert_eq!(fs::read(desk.path("x.tar")).unwrap(), b"mine");
+    assert_eq!(export(&desk, "allowed.sql", "x.tar", &["--force"]).code(), Some(0));
+    assert_eq!(verify(&desk, &["x.tar"]).0, Some(0));
+    for wrong in [
+        &["evidence", "export", "--to", "y.tar"][..],
+        &["evidence", "export", "order-7:1", "--to", "y.tar"],
+        &["evidence", "export", "--payload", "absent.sql", "--to", "y.tar"],
+        &["evidence", "export", "--payload", "allowed.sql", "--to", "absent/y.tar"],
+        &["evidence", "export", "--payload", "allowed.sql", "--to", "y.tar", "--catalog", "a.b"],
+        &["evidence", "verify"],
+    ] {
+        let run = desk.run(wrong);
+        assert_eq!(run.code(), Some(2), "{wrong:?}: {run:?}");
+        assert!(!desk.path("y.tar").exists());
+    }
+}

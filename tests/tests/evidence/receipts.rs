@@ -1,0 +1,192 @@
+//! Evidence of steps that ran, and all decisions of a ledger made again, on a real server.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tollgate_tests::cli::{self, Run};
+use tollgate_tests::installation::Installation;
+use tollgate_tests::schema::Schema;
+
+const RELEASE: &str = "releases/orders/1.0.0";
+const FORWARD: &str = "CREATE TABLE IF NOT EXISTS entry (id INT NOT NULL PRIMARY KEY);\n\
+    INSERT IGNORE INTO entry (id) VALUES (1), (2);\n";
+const BACK: &str = "DROP TABLE IF EXISTS entry;\n";
+
+/// A step that ran, and its compensation.
+async fn installation() -> Installation {
+    let installation = Installation::ready().await;
+    installation.release(RELEASE, FORWARD, Some(BACK));
+    assert_eq!(installation.execute(RELEASE, "up").code(), Some(0));
+    let back = ["execute", RELEASE, "schema", "--step-key", "back", "--direction", "compensate"];
+    let run = installation.tollgate(&[&back[..], &["--reverses", "up"]].concat());
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    installation
+}
+
+fn export(installation: &Installation, key: &str, more: &[&str]) -> Run {
+    let to = format!("{key}.tar");
+    installation.tollgate(&[&["evidence", "export", key, "--force", "--to", &to], more].concat())
+}
+
+/// Offline: without any variable of the installation.
+fn offline(installation: &Installation, arguments: &[&str]) -> Run {
+    cli::run(cli::command(arguments).current_dir(installation.folder()))
+}
+
+#[tokio::test]
+async fn a_step_s_evidence_has_its_receipt_and_needs_no_server() {
+    let installation = installation().await;
+    for (key, payload, count) in [("up", FORWARD, 2), ("back", BACK, 1)] {
+        let run = export(&installation, key, &["--releases", "releases"]);
+        assert_eq!(run.code(), Some(0), "{run:?}");
+        let bundle = fs::read(installation.folder().join(format!("{key}.tar"))).unwrap();
+        let run = export(&installation, key, &["--releases", "releases"]);
+        assert_eq!(run.code(), Some(0), "{run:?}");
+        let again = fs::read(installation.folder().join(format!("{key}.tar"))).unwrap();
+        assert!(bundle == again, "the receipt of a step that is done does not change");
+
+        let file = format!("{key}.tar");
+        let run =
+            offline(&installation, &["evidence", "verify", "--json", "--require-pinned", &file]);
+        assert_eq!(run.code(), Some(0), "{run:?}");
+        let line = &run.json_lines()[0];
+        Schema::of("evidence-verify").assert_accepts(line);
+        assert_eq!(line["stepKey"], key);
+        assert_eq!(line["status"], "SUCCEEDED");
+        assert_eq!(line["environment"], "preview");
+        assert_eq!(line["statementCount"], count);
+        let receipt = installation.tollgate(&["receipts", "--key", key, "--format", "json"]);
+        for (ours, theirs) in
+            [("decisionDigest", "decisionDigest"), ("payloadDigest", "contentHash")]
+        {
+            assert_eq!(line[ours], receipt.json_lines()[0][theirs]);
+        }
+        let mut members = tollgate_tests::ustar::Members::of(&bundle);
+        assert_eq!(members.content("payload.sql"), payload.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn evidence_of_another_payload_policy_or_decision_is_refused() {
+    let installation = installation().await;
+    let refused = |run: &Run, code: i32, told: &str| {
+        assert_eq!(run.code(), Some(code), "{run:?}");
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+        assert!(!installation.folder().join("up.tar").exists());
+    };
+    fs::write(installation.folder().join("other.sql"), "DROP TABLE IF EXISTS entry;").unwrap();
+    refused(&export(&installation, "up", &["--payload", "other.sql"]), 4, "content hash");
+    refused(&export(&installation, "up", &["--releases", "."]), 4, "is not installed");
+    refused(&export(&installation, "up", &[]), 2, "--releases DIR");
+    refused(&export(&installation, "nobody", &["--releases", "releases"]), 1, "no receipt");
+    let elsewhere = ["--releases", "releases", "--catalog", "elsewhere"];
+    refused(&export(&installation, "up", &elsewhere), 2, "not `elsewhere`");
+    installation.release(RELEASE, &format!("{FORWARD} "), Some(BACK));
+    refused(&export(&installation, "up", &["--releases", "releases"]), 4, "no payload with the");
+    installation.release(RELEASE, FORWARD, Some(BACK));
+
+    let other = format!("sha256:{}", "0".repeat(64));
+    let edit = |column: &str, value: &str| {
+        format!(
+            "UPDATE factory_plugin_target_receipt SET {column} = {value} \
+             WHERE step_idempotency_key = 'up'"
+        )
+    };
+    installation.admin(&edit("decision_digest", &format!("'{other}'"))).await;
+    refused(&export(&installation, "up", &["--releases", "releases"]), 4, "the receipt names");
+    installation.admin(&edit("policy_digest", &format!("'{other}'"))).await;
+    refused(&export(&installation, "up", &["--releases", "releases"]), 4, "the store has not");
+}
+
+/// All of a ledger, as lines.
+fn exported(installation: &Installation) -> (Option<i32>, Vec<Value>) {
+    // Payloads are what is asked for here, so their literals are not looked for.
+    let run =
+        cli::run(&mut installation.command(&["receipts", "export", "--releases", "releases"]));
+    fs::write(installation.folder().join("ledger.jsonl"), &run.stdout).unwrap();
+    (run.code(), run.json_lines())
+}
+
+fn replayed(installation: &Installation, file: &str) -> (Option<i32>, Vec<Value>, Value) {
+    let check = ["check", "--format", "json", "--summary", "summary.json", "--ledger-export", file];
+    let run = offline(installation, &check);
+    let summary = fs::read(installation.folder().join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    Schema::of("check-summary").assert_accepts(&summary);
+    let lines = run.json_lines();
+    for line in &lines {
+        Schema::of("check").assert_accepts(line);
+    }
+    (run.code(), lines, summary)
+}
+
+#[tokio::test]
+async fn every_decision_of_a_ledger_is_made_again_offline() {
+    let schema = Schema::of("ledger-export");
+    let installation = installation().await;
+    installation.execute("good", "elsewhere");
+    let (code, lines) = exported(&installation);
+    assert_eq!((code, lines.len()), (Some(1), 3), "`good` is not below the releases");
+    for line in &lines {
+        schema.assert_accepts(line);
+    }
+    assert_eq!(lines[0]["payload"], json!(null));
+    assert!(lines[0]["missing"].as_str().unwrap().contains("no payload with the content hash"));
+    assert_eq!(lines[2]["payload"], FORWARD);
+    schema.assert_notices(&lines[2], |it| it["version"] = json!(2));
+    schema.assert_notices(&lines[2], |it| drop(it.as_object_mut().unwrap().remove("catalog")));
+    schema.assert_notices(&lines[2], |it| it["payload"] = json!(1));
+
+    let (code, checked, summary) = replayed(&installation, "ledger.jsonl");
+    assert_eq!(code, Some(3), "one has no payload: {checked:?}");
+    assert_eq!(summary["receipts"], json!({ "agree": 2, "differ": 0, "unknown": 1 }));
+    assert_eq!(summary["errors"], json!({ "payload-missing": 1 }));
+    assert_eq!(checked[2]["path"], "up");
+    assert_eq!(checked[2]["recorded"], json!({ "agrees": true }));
+    assert_eq!(checked[2]["decisionDigest"], lines[2]["decisionDigest"]);
+
+    // Another page, a ledger whose receipts were edited, and one that was made small.
+    let text = fs::read_to_string(installation.folder().join("ledger.jsonl")).unwrap();
+    let whole: Vec<&str> = text.lines().skip(1).collect();
+    let write = |name: &str, text: String| {
+        fs::write(installation.folder().join(name), text).unwrap();
+    };
+    write("whole.jsonl", whole.join("\n"));
+    assert_eq!(replayed(&installation, "whole.jsonl").0, Some(0));
+    let digest = lines[2]["decisionDigest"].as_str().unwrap();
+    write("edited.jsonl", whole.join("\n").replace(digest, &format!("sha256:{}", "1".repeat(64))));
+    let (code, checked, summary) = replayed(&installation, "edited.jsonl");
+    assert_eq!(code, Some(4));
+    assert_eq!(summary["receipts"], json!({ "agree": 1, "differ": 1, "unknown": 0 }));
+    assert_eq!(checked[1]["recorded"]["agrees"], false);
+    let human = offline(&installation, &["check", "--ledger-export", "edited.jsonl"]);
+    assert!(human.stdout.contains("differs  up  its receipt has another decision digest"));
+    write("content.jsonl", whole.join("\n").replace("(1), (2)", "(1), (3)"));
+    let (code, checked, _) = replayed(&installation, "content.jsonl");
+    assert_eq!((code, &checked[1]["recorded"]["agrees"]), (Some(4), &json!(false)));
+    write("cut.jsonl", text[..text.len() - 40].to_owned());
+    let cut = offline(&installation, &["check", "--ledger-export", "cut.jsonl"]);
+    assert_eq!(cut.code(), Some(2));
+    assert!(cut.stderr.contains("line 3 is no exported receipt"), "{}", cut.stderr);
+    assert!(cut.stdout.contains("allowed  back"), "what was read before is told: {}", cut.stdout);
+}
+
+#[tokio::test]
+async fn a_pruned_receipt_is_told_and_gives_no_evidence() {
+    let installation = installation().await;
+    installation
+        .admin(
+            "UPDATE factory_plugin_target_receipt SET completed_at = completed_at - INTERVAL 9 DAY, \
+             created_at = created_at - INTERVAL 9 DAY, updated_at = updated_at - INTERVAL 9 DAY",
+        )
+        .await;
+    let run = installation.tollgate(&["receipts", "prune", "--older-than", "7"]);
+    assert!(run.stdout.starts_with("2 receipt(s) pruned"), "{run:?}");
+    let run = export(&installation, "up", &["--releases", "releases"]);
+    assert_eq!(run.code(), Some(1), "{run:?}");
+    assert!(run.stderr.contains("the receipt was pruned"), "{}", run.stderr);
+    let (code, lines) = exported(&installation);
+    assert_eq!((code, &lines[0]["decisionDigest"]), (Some(0), &json!(null)));
+    let (code, _, summary) = replayed(&installation, "ledger.jsonl");
+    assert_eq!((code, &summary["errors"]), (Some(0), &json!({ "pruned": 2 })));
+}
