@@ -1,10 +1,10 @@
-//! Detached signatures of components, in minisign's format: Ed25519 over the BLAKE2b digest of the
+//! Detached signatures of components, in minisign's format: Ed25519 over the `BLAKE2b` digest of the
 //! bytes, in a small text file that `minisign -V` reads and `minisign -S` writes.
 //!
 //! A digest says which bytes; a signature says who stands behind them. Old signatures over the bytes
 //! themselves (`ED` is what is accepted, `Ed` is not) are refused, as minisign does by default.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::Cursor;
 
 use minisign::{PublicKeyBox, SecretKeyBox, SignatureBox};
@@ -199,11 +199,11 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
         count += 6;
         if count >= 8 {
             count -= 8;
-            bytes.push((bits >> count) as u8);
+            bytes.push(u8::try_from(bits >> count).ok()?);
             bits &= (1 << count) - 1;
         }
     }
-    (text.len() % 4 == 0 && text.len() - digits.len() < 3 && bits == 0).then_some(bytes)
+    (text.len().is_multiple_of(4) && text.len() - digits.len() < 3 && bits == 0).then_some(bytes)
 }
 
 /// A detached signature.
@@ -262,7 +262,10 @@ impl Signature {
 
 /// A key's id as minisign prints it: the number's hexadecimal digits, the highest first.
 fn id(number: &[u8]) -> String {
-    number.iter().rev().map(|byte| format!("{byte:02X}")).collect()
+    number.iter().rev().fold(String::new(), |mut id, byte| {
+        let _ = write!(id, "{byte:02X}");
+        id
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Private OCI registries: Debian's `docker-registry` on a free loopback port, in a folder of its own,
 //! gone when the test is.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -108,7 +109,8 @@ fn config(folder: &Path, port: u16, asks: bool) -> PathBuf {
     );
     if asks {
         fs::write(folder.join("htpasswd"), HTPASSWD).expect("the file can be written");
-        text += &format!("auth: {{ htpasswd: {{ realm: test, path: {} }} }}\n", at("htpasswd"));
+        let path = at("htpasswd");
+        writeln!(text, "auth: {{ htpasswd: {{ realm: test, path: {path} }} }}").expect("a string");
     }
     let path = folder.join("config.yml");
     fs::write(&path, text).expect("the file can be written");

@@ -38,6 +38,6 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a registry may be silent in the midst of an answer.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long publishing or pulling may take, all attempts together.
-pub const BUDGET: Duration = Duration::from_secs(300);
+pub const BUDGET: Duration = Duration::from_mins(5);
 /// Bytes of a manifest, at most. One of a policy has half a kilobyte; 4 MiB is what registries accept.
 pub const MANIFEST_BYTES_MAX: usize = 4 << 20;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use oci_client::Reference;
 
@@ -14,7 +15,7 @@ use crate::digest::Digest;
 /// one without a tag the tag `latest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    reference: Reference,
+    reference: Arc<Reference>,
 }
 
 /// The text is no place in a registry.
@@ -61,9 +62,10 @@ impl FromStr for Place {
         if !name.contains([':', '@']) {
             return Err(PlaceError::Tag(text.to_owned()));
         }
-        let reference =
-            text.parse().map_err(|error| PlaceError::Form(text.to_owned(), format!("{error}")))?;
-        Ok(Self { reference })
+        let reference: Reference = text.parse().map_err(|error: oci_client::ParseError| {
+            PlaceError::Form(text.to_owned(), error.to_string())
+        })?;
+        Ok(Self::of(reference))
     }
 }
 
@@ -90,7 +92,7 @@ impl Place {
     /// The same repository, by the digest of a manifest.
     #[must_use]
     pub fn by_digest(&self, manifest: Digest) -> Self {
-        Self { reference: self.reference.clone_with_digest(manifest.to_string()) }
+        Self::of(self.reference.clone_with_digest(manifest.to_string()))
     }
 
     /// Where the signature of a component of this repository is.
@@ -98,13 +100,7 @@ impl Place {
     pub fn of_signature(&self, component: Digest) -> Self {
         let tag = component.to_string().replace(':', "-") + ".minisig";
         let (registry, repository) = (self.reference.registry(), self.reference.repository());
-        let reference = Reference::with_tag(registry.to_owned(), repository.to_owned(), tag);
-        Self { reference }
-    }
-
-    /// Whether a tag leads there, which can be moved.
-    pub fn has_tag_alone(&self) -> bool {
-        self.reference.digest().is_none()
+        Self::of(Reference::with_tag(registry.to_owned(), repository.to_owned(), tag))
     }
 
     /// What docker's configuration calls the registry.
@@ -115,7 +111,11 @@ impl Place {
         }
     }
 
-    pub(super) const fn reference(&self) -> &Reference {
+    fn of(reference: Reference) -> Self {
+        Self { reference: Arc::new(reference) }
+    }
+
+    pub(super) fn reference(&self) -> &Reference {
         &self.reference
     }
 }

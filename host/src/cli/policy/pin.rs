@@ -1,5 +1,6 @@
 //! `tollgate policy pin`
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -85,7 +86,7 @@ impl Run for Pin {
             placed.write()?;
         }
         if copied {
-            text.push_str(&format!("  copied to {}\n", target.path().display()));
+            let _ = writeln!(text, "  copied to {}", target.path().display());
         }
         output::print(&text)?;
         Ok(Exit::Done)
@@ -141,13 +142,14 @@ fn said(placed: &Placed) -> String {
     let mut text = format!("{executor}  {name} {version}\n  {sha256}\n");
     if let Some(previous) = placed.previous.as_ref().filter(|it| it.sha256 != *sha256) {
         let PolicyPin { name, version, sha256, .. } = previous;
-        text.push_str(&match placed.superseded_now() {
-            Some(_) => format!("  supersedes {name} {version}, {sha256}\n"),
-            None => format!(
-                "  in the place of {name} {version}, {sha256}, whose unfinished steps it will \
-                 not go on with: --supersede says that it may\n"
+        let _ = match placed.superseded_now() {
+            Some(_) => writeln!(text, "  supersedes {name} {version}, {sha256}"),
+            None => writeln!(
+                text,
+                "  in the place of {name} {version}, {sha256}, whose unfinished steps it will not go \
+                 on with: --supersede says that it may"
             ),
-        });
+        };
     }
     text
 }

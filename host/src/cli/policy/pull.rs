@@ -95,7 +95,7 @@ impl Run for Pull {
         let pins = pins_beside(target.path())?;
         let same: Vec<&PolicyPin> = pins
             .iter()
-            .flat_map(|store| store.pins())
+            .flat_map(PolicyStore::pins)
             .filter(|it| it.name == pin.name && it.version == pin.version)
             .collect();
         if let Some(other) = same.iter().find(|it| it.sha256 != *digest) {
@@ -168,7 +168,7 @@ fn human(line: &Line<'_>) -> String {
     if let Some(key) = key_id {
         let _ = writeln!(text, "  signed by the key {key}");
     }
-    if let [] = expected_by.as_slice() {
+    if expected_by.is_empty() {
         text.push_str(
             "  nothing said which bytes to expect: compare the digest with the one its author names\n",
         );
