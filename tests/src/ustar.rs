@@ -1,6 +1,8 @@
 //! Evidence bundles put together by hand, from docs/evidence.md and the POSIX manual alone, so that a
 //! test can alter one and make everything around the alteration right again.
 
+use std::fmt::Write as _;
+
 use tollgate::digest::Digest;
 
 /// The members of a bundle, to be altered and written again.
@@ -53,14 +55,11 @@ impl Members {
 
     /// Makes SHA256SUMS right again.
     pub fn sum(&mut self) {
-        let sums: String = self
-            .0
-            .iter()
-            .filter(|(name, _)| name != "SHA256SUMS")
-            .map(|(name, content)| {
-                format!("{}  {name}\n", &Digest::of(content).to_string()["sha256:".len()..])
-            })
-            .collect();
+        let mut sums = String::new();
+        for (name, content) in self.0.iter().filter(|(name, _)| name != "SHA256SUMS") {
+            let digest = Digest::of(content).to_string();
+            writeln!(sums, "{}  {name}", &digest["sha256:".len()..]).expect("a string");
+        }
         *self.content("SHA256SUMS") = sums.into_bytes();
     }
 

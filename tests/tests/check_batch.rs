@@ -126,6 +126,11 @@ fn a_summary_follows_its_schema_and_counts_what_was_found() {
         fs::read_dir(desk.path("some")).unwrap().map(|entry| size(entry.unwrap())).sum();
     assert_eq!(told["bytes"], bytes);
 
+    let run = desk.run(&["check", "--format", "json", "--summary", "-", "some"]);
+    let line: Value = serde_json::from_str(&run.stderr).unwrap();
+    schema.assert_accepts(&line);
+    assert_eq!((run.json_lines().len(), desk.path("-").exists()), (10, false));
+
     let trapping = desk.hostile(Decide::Trap);
     let run = desk.run(&["check", "--policy", &trapping, "--summary", "summary.json", "some"]);
     assert_eq!(run.code(), Some(3));

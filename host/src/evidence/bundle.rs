@@ -5,9 +5,7 @@ use std::io::{self, Read as _};
 use super::archive::{self, Member};
 use super::error::EvidenceError;
 use super::facts::{self, Manifest};
-use super::layout::{
-    self, BUNDLE_BYTES_MAX, EVIDENCE_FORMAT, EVIDENCE_VERSION, JSON_BYTES_MAX, MANIFEST,
-};
+use super::layout::{self, BUNDLE_BYTES_MAX, EVIDENCE_FORMAT, EVIDENCE_VERSION, MANIFEST};
 use crate::digest::Digest;
 
 /// Evidence of one decision, as a single file.
@@ -48,9 +46,9 @@ impl EvidenceBundle {
         let names: Vec<&str> = bundle.members.iter().map(|member| member.name.as_str()).collect();
         layout::check_order(&names).map_err(|error| EvidenceError::Members(error.into()))?;
         for Member { name, content } in &bundle.members {
-            if layout::is_text_document(name) && content.len() > JSON_BYTES_MAX {
-                let (name, bytes) = (name.clone(), content.len());
-                return Err(EvidenceError::MemberSize { name, bytes });
+            let (bytes, bytes_max) = (content.len() as u64, layout::bytes_max(name));
+            if bytes > bytes_max {
+                return Err(EvidenceError::MemberSize { name: name.clone(), bytes, bytes_max });
             }
         }
         Ok(bundle)

@@ -3,8 +3,7 @@
 use std::io;
 
 use super::layout::{
-    BUNDLE_BYTES_MAX, EVIDENCE_FORMAT, EVIDENCE_VERSION, JSON_BYTES_MAX, Misplaced,
-    STATEMENT_COUNT_MAX,
+    BUNDLE_BYTES_MAX, EVIDENCE_FORMAT, EVIDENCE_VERSION, Misplaced, STATEMENT_COUNT_MAX,
 };
 use crate::digest::Digest;
 use crate::policy::NoDecision;
@@ -59,7 +58,7 @@ pub enum ExportError {
         /// The member, or the bundle.
         name: String,
         /// Its bytes.
-        bytes: usize,
+        bytes: u64,
     },
     /// The archive could not be written.
     #[error("the archive cannot be written")]
@@ -111,13 +110,15 @@ pub enum EvidenceError {
     /// Its members are not those of a bundle.
     #[error("the bundle's members are not as they should be: {0}")]
     Members(#[source] MemberError),
-    /// A member that is read into values is larger than any bundle has.
-    #[error("`{name}` has {bytes} bytes, more than the {JSON_BYTES_MAX} it may have")]
+    /// A member is larger than any bundle has.
+    #[error("`{name}` has {bytes} bytes, more than the {bytes_max} it may have")]
     MemberSize {
         /// The member.
         name: String,
         /// Its bytes.
-        bytes: usize,
+        bytes: u64,
+        /// What it may have.
+        bytes_max: u64,
     },
     /// `manifest.json` does not say what this is.
     #[error("`manifest.json` does not say that this is a bundle of format `{EVIDENCE_FORMAT}`")]

@@ -7,8 +7,8 @@ use super::bundle::EvidenceBundle;
 use super::error::{EvidenceError, ExportError};
 use super::facts::{self, DecisionFacts, Manifest, RecordedReceipt, Request, Versions};
 use super::layout::{
-    self, BUNDLE_BYTES_MAX, COMPONENT, DECISION, JSON_BYTES_MAX, MANIFEST, PAYLOAD, PIN,
-    POLICY_WIT, PREIMAGE, RECEIPT, REQUEST, STATEMENT_COUNT_MAX, SUMS, VERSIONS, WIT,
+    self, BUNDLE_BYTES_MAX, COMPONENT, DECISION, MANIFEST, PAYLOAD, PIN, POLICY_WIT, PREIMAGE,
+    RECEIPT, REQUEST, STATEMENT_COUNT_MAX, SUMS, VERSIONS, WIT,
 };
 use crate::digest::Digest;
 use crate::ids::{Catalog, EnvironmentCode};
@@ -149,15 +149,14 @@ fn check_sizes(members: &[(String, Vec<u8>)], decision: &Decision) -> Result<(),
     {
         return Err(ExportError::Statements(statements.len()));
     }
-    let too_large = |(name, content): &&(String, Vec<u8>)| {
-        layout::is_text_document(name) && content.len() > JSON_BYTES_MAX
-    };
+    let too_large =
+        |(name, content): &&(String, Vec<u8>)| content.len() as u64 > layout::bytes_max(name);
     if let Some((name, content)) = members.iter().find(too_large) {
-        return Err(ExportError::Size { name: name.clone(), bytes: content.len() });
+        return Err(ExportError::Size { name: name.clone(), bytes: content.len() as u64 });
     }
     // A block for each header and for each padding.
-    let bytes = members.iter().map(|(_, content)| content.len() + 1024).sum::<usize>() + 1024;
-    if bytes as u64 > BUNDLE_BYTES_MAX {
+    let bytes = members.iter().map(|(_, content)| content.len() as u64 + 1024).sum::<u64>() + 1024;
+    if bytes > BUNDLE_BYTES_MAX {
         return Err(ExportError::Size { name: "the bundle".to_owned(), bytes });
     }
     Ok(())

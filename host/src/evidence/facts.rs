@@ -156,6 +156,19 @@ impl DecisionFacts {
     }
 }
 
+impl DecisionFacts {
+    /// The code of every finding, each once, in the order they are first found.
+    pub(super) fn codes(&self) -> Vec<String> {
+        let mut codes: Vec<String> = Vec::new();
+        for DiagnosticFacts { code, .. } in &self.diagnostics {
+            if !codes.contains(code) {
+                codes.push(code.clone());
+            }
+        }
+        codes
+    }
+}
+
 impl From<&Session> for SessionFacts {
     fn from(session: &Session) -> Self {
         let Session { sql_mode, character_set, time_zone } = session.clone();

@@ -2,6 +2,8 @@
 //!
 //! A change here is a new version beside this one, never an edit: bundles are kept for years.
 
+use crate::policy::COMPONENT_BYTES_MAX;
+
 /// What `manifest.json` calls the format.
 pub const EVIDENCE_FORMAT: &str = "tollgate-evidence";
 
@@ -14,7 +16,7 @@ pub const BUNDLE_BYTES_MAX: u64 = 256 << 20;
 
 /// Bytes of a member that is JSON or TOML, at most. What is read into values takes many times its
 /// length; what is compared as bytes does not.
-pub const JSON_BYTES_MAX: usize = 16 << 20;
+pub const JSON_BYTES_MAX: u64 = 16 << 20;
 
 /// Statements of a bundle, at most: their files are numbered with four digits.
 pub const STATEMENT_COUNT_MAX: usize = 10_000;
@@ -42,9 +44,14 @@ pub(super) fn statement(index: usize) -> String {
     format!("statements/{index:04}.sql")
 }
 
-/// Whether a member is read into values, and so bounded by [`JSON_BYTES_MAX`].
-pub(super) fn is_text_document(name: &str) -> bool {
-    [MANIFEST, REQUEST, PIN, DECISION, RECEIPT, VERSIONS, SUMS].contains(&name)
+/// Bytes that a member may have; of those that are only compared, what the bundle may have.
+pub(super) fn bytes_max(name: &str) -> u64 {
+    match name {
+        MANIFEST | REQUEST | PIN | DECISION | RECEIPT | VERSIONS | SUMS => JSON_BYTES_MAX,
+        // It is compiled, which takes many times its length, too.
+        COMPONENT => COMPONENT_BYTES_MAX,
+        _ => BUNDLE_BYTES_MAX,
+    }
 }
 
 /// A member that does not belong where it stands.

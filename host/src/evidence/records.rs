@@ -130,6 +130,7 @@ impl Records {
             summary.catalog = Some(request.catalog);
         }
         if let Some(decision) = decision {
+            summary.codes = decision.codes();
             summary.policy_name = Some(decision.policy.name);
             summary.policy_version = Some(decision.policy.version);
             summary.decision = Some(Word::as_str(decision.decision));

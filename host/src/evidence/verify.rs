@@ -70,6 +70,8 @@ pub struct Summary {
     pub decision_digest: Option<Digest>,
     /// The recorded number of statements.
     pub statement_count: Option<usize>,
+    /// The codes of the recorded findings, each once.
+    pub codes: Vec<String>,
     /// The Tollgate that made the bundle.
     pub made_by: Option<String>,
 }

@@ -20,7 +20,7 @@ use super::pins::{Pins, PinsError, PolicyPin};
 /// The file with the pins of a directory.
 pub const PINS_FILE: &str = "pins.toml";
 
-/// Bytes of a component file, at most. The published policy has 2 MB.
+/// Bytes of a component file, at most. The published policy has 3 MB.
 pub const COMPONENT_BYTES_MAX: u64 = 64 << 20;
 
 /// The published policies this binary was built with.

@@ -291,4 +291,6 @@ fn members_are_refused_by_name() {
     assert!(told.contains("the bundle has version 2"), "{told}");
     let told = refused(|it| *it.content("decision.json") = vec![b' '; (16 << 20) + 1]);
     assert!(told.contains("`decision.json` has 16777217 bytes"), "{told}");
+    let told = refused(|it| *it.content("policy/component.wasm") = vec![0; (64 << 20) + 1]);
+    assert!(told.contains("`policy/component.wasm` has 67108865 bytes"), "{told}");
 }

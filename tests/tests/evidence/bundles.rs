@@ -58,6 +58,7 @@ fn allowed_and_denied_payloads_are_evidence_that_holds_on_both_engines() {
         assert_eq!(line["verified"], true);
         assert_eq!(line["decision"], decision);
         assert_eq!(line["statementCount"], statements);
+        assert_eq!(line["codes"] == json!([]), decision == "allow", "{line}");
         assert_eq!(line["engines"], json!(["cranelift", "pulley"]));
         assert_eq!(line["pin"], "pinned");
         let digest = Digest::of(fs::read(desk.path(payload)).unwrap()).to_string();

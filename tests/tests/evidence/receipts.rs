@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tollgate_tests::cli::{self, Run};
+use tollgate_tests::hostile::Decide;
 use tollgate_tests::installation::Installation;
 use tollgate_tests::schema::Schema;
 
@@ -96,6 +97,45 @@ async fn evidence_of_another_payload_policy_or_decision_is_refused() {
     refused(&export(&installation, "up", &["--releases", "releases"]), 4, "the receipt names");
     installation.admin(&edit("policy_digest", &format!("'{other}'"))).await;
     refused(&export(&installation, "up", &["--releases", "releases"]), 4, "the store has not");
+}
+
+#[tokio::test]
+async fn a_policy_that_left_the_store_is_named_by_its_file() {
+    let installation = installation().await;
+    let folder = installation.folder();
+    fs::create_dir(folder.join("store")).unwrap();
+    fs::write(folder.join("store/pins.toml"), "format = 1\n").unwrap();
+    let elsewhere = ["--releases", "releases", "--store", "store"];
+    let run = export(&installation, "up", &elsewhere);
+    assert_eq!(run.code(), Some(4), "{run:?}");
+    assert!(run.stderr.contains("--policy FILE"), "{}", run.stderr);
+    let policies = tollgate_tests::source::repository().join("policies");
+    let file = policies.join("mysql-repeatable-subset-1.0.0.wasm");
+    let policy = ["--policy", file.to_str().unwrap()];
+    let run = export(&installation, "up", &[&elsewhere[..], &policy].concat());
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    let run = offline(&installation, &["evidence", "verify", "up.tar"]);
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    // Another policy is no help.
+    let other = folder.join("other.wasm");
+    fs::write(&other, tollgate_tests::hostile::policy(Decide::Allow)).unwrap();
+    let policy = ["--policy", other.to_str().unwrap()];
+    let run = export(&installation, "up", &[&elsewhere[..], &policy].concat());
+    assert_eq!(run.code(), Some(4), "{run:?}");
+}
+
+#[tokio::test]
+async fn a_step_that_failed_is_evidence_as_well() {
+    let installation = installation().await;
+    let broken = "releases/orders/2.0.0";
+    let folder = installation.release(broken, "INSERT IGNORE INTO nowhere (id) VALUES (1);", None);
+    let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
+    fs::write(folder.join("plugin.toml"), manifest.replace("1.0.0", "2.0.0")).unwrap();
+    assert_eq!(installation.execute(broken, "bad").code(), Some(1));
+    let run = export(&installation, "bad", &["--releases", "releases"]);
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    let run = offline(&installation, &["evidence", "verify", "--json", "bad.tar"]);
+    assert_eq!((run.code(), &run.json_lines()[0]["status"]), (Some(0), &json!("FAILED")));
 }
 
 /// All of a ledger, as lines.

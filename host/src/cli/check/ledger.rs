@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tollgate::audit::{LedgerExport, LedgerExportError, Replayed, Replayer};
-use tollgate::policy::PolicyRuntime;
+use tollgate::policy::{Policy, PolicyRuntime};
 
 use super::super::sandbox::{self, LoadedPolicy, StoreArguments};
 use super::super::{Exit, Failure};
@@ -69,7 +69,7 @@ pub(super) fn check(
 
 fn rendered(renderer: &dyn Renderer, replayed: &Replayed) -> Rendered {
     let Replayed { audited, policy, agreement } = replayed;
-    let mut report = Report::new(audited, policy.as_ref().map(|policy| policy.pin()), None);
+    let mut report = Report::new(audited, policy.as_ref().map(Policy::pin), None);
     report.recorded = Some(*agreement);
     let exit = exit_of(&audited.result);
     let exit = if agreement.is_difference() { exit.max(Exit::PinMismatch) } else { exit };

@@ -73,7 +73,7 @@ pub(super) struct Check {
     /// How to report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Write counts of decisions and codes into a file when it is done; see
+    /// Write counts of decisions and codes into a file when it is done, `-` for standard error; see
     /// docs/schema/check-summary.schema.json
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! `--summary`: what a run came to, for programs.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -117,7 +118,7 @@ impl Counts {
         (allow, deny, error)
     }
 
-    /// Writes it as one object.
+    /// Writes it as one object; to `-`, which is standard error: decisions have the other one.
     pub(super) fn write(
         &self,
         path: &Path,
@@ -145,7 +146,12 @@ impl Counts {
             elapsed_ms: u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX),
             exit_code: exit as u8,
         });
-        replace(path, line.as_bytes()).map_err(|error| {
+        let written = if path == Path::new("-") {
+            io::stderr().write_all(line.as_bytes())
+        } else {
+            replace(path, line.as_bytes())
+        };
+        written.map_err(|error| {
             Failure::usage(format!("the summary `{}` cannot be written: {error}", path.display()))
                 .with_help("check the folder and its permissions")
         })

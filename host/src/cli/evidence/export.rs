@@ -53,7 +53,7 @@ pub(super) struct Export {
     /// Folder with the installed releases, each at <plugin code>/<version>
     #[arg(long, value_name = "DIR", requires = "key")]
     releases: Option<PathBuf>,
-    /// Catalog the payload is meant for [default: plugin_preview; of a step, the target's]
+    /// Catalog the payload is meant for [default: that of `tollgate check`; of a step, the target's]
     #[arg(long, env = "FACTORY_PLUGIN_SQL_TARGET_ALLOWED_CATALOG")]
     catalog: Option<Catalog>,
     /// Environment the payload is meant for; of a step, the receipt says it

@@ -10,6 +10,7 @@ use tollgate::digest::Digest;
 use tollgate::evidence::{
     Difference, DifferenceKind, EvidenceBundle, EvidenceError, Sandbox, Summary, Verification,
 };
+use tollgate::ids::Catalog;
 use tollgate::policy::{Backend, PolicyRuntime, PolicyStore};
 
 use super::super::output::{self, visible};
@@ -258,10 +259,13 @@ impl<'a> Report<'a> {
         line("policy", format!("{name} {version}, {}", optional(summary.policy_digest)));
         line("", self.pin.words().to_owned());
         line("payload", optional(summary.payload_digest));
-        line("catalog", optional(summary.catalog.as_ref().map(|it| it.as_str())));
+        line("catalog", optional(summary.catalog.as_ref().map(Catalog::as_str)));
         let count = summary.statement_count.unwrap_or_default();
         let decision = summary.decision.unwrap_or("unknown");
         line("decision", format!("{decision}, {count} statement(s)"));
+        if !summary.codes.is_empty() {
+            line("", format!("findings: {}", summary.codes.join(", ")));
+        }
         line("", optional(summary.decision_digest));
         let again = if engines.is_empty() { "by none".to_owned() } else { engines.join(", ") };
         line("again", format!("decided by {again}"));
