@@ -18,7 +18,11 @@ pub mod outbox;
 pub mod plan;
 pub mod planted;
 pub mod policy;
+#[cfg(feature = "registry")]
+pub mod registry;
 pub mod session;
+#[cfg(feature = "registry")]
+pub mod signature;
 pub mod target;
 #[cfg(feature = "web")]
 pub mod web;

@@ -54,6 +54,13 @@ install_galera() {
   [ -f /usr/lib/galera/libgalera_smm.so ] || install_packages galera-4
 }
 
+# What policies are published to in the tests, and what signs them. The package starts a service where
+# there is a service manager; the tests start registries of their own.
+install_registry() {
+  have docker-registry || install_packages docker-registry
+  have minisign || install_packages minisign
+}
+
 # Where cargo's tools that are missing are built, for the commands that follow.
 use_cargo_tools() {
   tools=${TOLLGATE_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tollgate/tools}

@@ -78,7 +78,9 @@ fn another_digest_than_the_pinned_one_is_exit_code_4() {
 
     let run = desk.run(&[&build[..], &["--check"]].concat());
     assert_eq!(run.code(), Some(4), "{run:?}");
-    assert_eq!(desk.run(&build).code(), Some(0));
+    let run = desk.run(&build);
+    assert_eq!(run.code(), Some(4), "other bytes of that name are there: {run:?}");
+    assert_eq!(desk.run(&[&build[..], &["--force"]].concat()).code(), Some(0));
     assert_eq!(desk.run(&[&build[..], &["--check"]].concat()).code(), Some(0));
     assert_eq!(desk.run(&check).code(), Some(1));
 }

@@ -11,6 +11,7 @@ use tollgate::policy::{
 use tollgate_tests::cli;
 use tollgate_tests::desk::Desk;
 use tollgate_tests::guide::{bash, blocks, page};
+use tollgate_tests::oci::OciRegistry;
 use tollgate_tests::source::repository;
 
 /// What an excerpt is of, and whether it is there word for word.
@@ -35,7 +36,11 @@ fn the_commands_of_the_walk_do_what_the_page_says() {
     let commands = blocks(&page("policy-authors.md"), "sh").concat();
     let temporary = tempfile::tempdir().unwrap();
     let mut bash = bash(&repository(), &commands);
-    bash.env("TMPDIR", temporary.path());
+    let registry = OciRegistry::start();
+    bash.env("TMPDIR", temporary.path())
+        .env("REGISTRY", format!("127.0.0.1:{}", registry.port()))
+        .env("DOCKER_CONFIG", temporary.path())
+        .env_remove("TOLLGATE_POLICY_KEY");
     let run = cli::run(&mut bash);
     assert_eq!(run.code(), Some(0), "{run:?}");
     for told in [
@@ -46,6 +51,10 @@ fn the_commands_of_the_walk_do_what_the_page_says() {
         "denied, as it should be",
         "\"code\":\"not-a-drop\"",
         "drop-only-0.1.0.wasm: the source gives the pinned bytes",
+        "drop-only 0.1.0 is published at 127.0.0.1:",
+        "signed by the key ",
+        "       0  denied before, allowed after",
+        "+name = \"drop-only\"",
     ] {
         assert!(run.stdout.contains(told), "`{told}` is not in\n{}\n{}", run.stdout, run.stderr);
     }

@@ -4,6 +4,7 @@
 //! component and nothing else. The same component gives the same decision digest here as in the
 //! worker that ran the payload.
 
+mod compare;
 mod ledger_export;
 mod ordered;
 mod replay;
@@ -19,6 +20,7 @@ use crate::digest::Digest;
 use crate::ids::Catalog;
 use crate::policy::{Decision, DecisionRequest, NoDecision, PROTECTED_TABLES, Policy};
 
+pub use compare::{Answers, Compared, Comparison, Difference};
 pub use ledger_export::{
     ExportedReceipt, LEDGER_EXPORT_VERSION, LINE_BYTES_MAX, LedgerExport, LedgerExportError,
 };

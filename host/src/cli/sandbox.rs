@@ -1,6 +1,8 @@
 //! The arguments of every command that runs a policy, and what they lead to.
 
 use std::borrow::Cow;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,6 +12,7 @@ use tollgate::policy::{
     Backend, CompileCache, LoadError, Policy, PolicyPin, PolicyRuntime, PolicyStore, RuntimeError,
     RuntimeOptions, StoreError, read_component,
 };
+use tollgate::signature::{KeyError, PublicKey, SIGNATURE_BYTES_MAX};
 
 use super::{Exit, Failure};
 
@@ -19,14 +22,54 @@ pub(super) struct StoreArguments {
     /// Directory with pins.toml and components, instead of the policies built into this binary
     #[arg(long, value_name = "DIR", env = "TOLLGATE_POLICIES")]
     store: Option<PathBuf>,
+    #[command(flatten)]
+    key: KeyArguments,
 }
 
 impl StoreArguments {
     /// Opens the store.
     pub(super) fn open(&self) -> Result<PolicyStore, Failure> {
-        Ok(match &self.store {
+        let store = match &self.store {
             Some(directory) => PolicyStore::open(directory)?,
             None => PolicyStore::embedded()?,
+        };
+        self.key.guard(store)
+    }
+
+    /// Opens another store, on the same terms.
+    pub(super) fn open_other(&self, directory: &Path) -> Result<PolicyStore, Failure> {
+        self.key.guard(PolicyStore::open(directory)?)
+    }
+}
+
+/// Who has to stand behind a policy.
+#[derive(Debug, Args)]
+pub(super) struct KeyArguments {
+    /// Public key (minisign) that has to have signed a pinned policy: its file, or the key itself.
+    /// The signature lies beside the component, as FILE.minisig
+    #[arg(long, value_name = "KEY", env = "TOLLGATE_POLICY_KEY")]
+    verify_key: Option<String>,
+}
+
+impl KeyArguments {
+    /// Reads the key, when there is one to trust.
+    pub(super) fn read(&self) -> Result<Option<PublicKey>, Failure> {
+        let Some(named) = &self.verify_key else { return Ok(None) };
+        let path = Path::new(named);
+        if !path.is_file() {
+            return Ok(Some(PublicKey::parse(named)?));
+        }
+        let mut text = String::new();
+        File::open(path)
+            .and_then(|file| file.take(SIGNATURE_BYTES_MAX as u64).read_to_string(&mut text))
+            .map_err(|error| Failure::usage(format!("`{named}`: {error}")))?;
+        Ok(Some(PublicKey::parse(&text)?))
+    }
+
+    fn guard(&self, store: PolicyStore) -> Result<PolicyStore, Failure> {
+        Ok(match self.read()? {
+            Some(key) => store.signed_by(key),
+            None => store,
         })
     }
 }
@@ -109,7 +152,8 @@ pub(super) fn load_file_with_bytes(
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let help = error.help();
-        Self::usage(error).with_help(help)
+        let exit = if error.is_signature() { Exit::PinMismatch } else { Exit::Usage };
+        Self::new(exit, error).with_help(help)
     }
 }
 
@@ -129,5 +173,19 @@ impl From<LoadError> for Failure {
         };
         let help = error.help();
         Self::new(exit, error).with_help(help)
+    }
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        let help = match &error {
+            KeyError::Public(_) => {
+                "name the file that ends in .pub, or the line in it that is the key"
+            }
+            KeyError::Secret(_) => "name the secret key's file, as `minisign -G` wrote it",
+            KeyError::Encrypted => "name a file with the password: TOLLGATE_SIGN_PASSWORD_FILE",
+            KeyError::Password(_) => "give the password that the key was made with",
+        };
+        Self::usage(error).with_help(help)
     }
 }

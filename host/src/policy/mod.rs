@@ -59,4 +59,6 @@ pub use position::{LineIndex, Position, PositionSpan};
 pub use runtime::{
     CacheUse, DecisionRequest, PROTECTED_TABLES, Policy, PolicyRuntime, RuntimeOptions,
 };
+#[cfg(feature = "registry")]
+pub use store::check_signature;
 pub use store::{COMPONENT_BYTES_MAX, PINS_FILE, PolicyStore, StoreError, read_component};

@@ -10,6 +10,10 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::ids::ExecutorCode;
+#[cfg(feature = "registry")]
+use crate::signature::{
+    PublicKey, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX, Signature, SignatureError,
+};
 
 use super::pins::{Pins, PinsError, PolicyPin};
 
@@ -35,6 +39,9 @@ mod embedded {
 pub struct PolicyStore {
     pins: Pins,
     source: Source,
+    /// Who has to have signed what is handed out.
+    #[cfg(feature = "registry")]
+    key: Option<PublicKey>,
 }
 
 #[derive(Debug, Clone)]
@@ -70,6 +77,24 @@ pub enum StoreError {
         /// What is wrong with it.
         source: PinsError,
     },
+    /// A key is trusted, and the component comes without a signature.
+    #[cfg(feature = "registry")]
+    #[error("`{}` is not signed: {reason}", path.display())]
+    Unsigned {
+        /// The component's file.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// A key is trusted, and it did not sign the component.
+    #[cfg(feature = "registry")]
+    #[error("the signature of `{}` is not to be trusted", path.display())]
+    Signature {
+        /// The component's file.
+        path: PathBuf,
+        /// Why.
+        source: SignatureError,
+    },
     /// Nothing is pinned to the executor code.
     #[error("no policy is pinned to the executor `{executor}`; pinned are {}", known(pinned))]
     NotPinned {
@@ -89,7 +114,25 @@ impl StoreError {
             Self::Pins { .. } => {
                 "take pins.toml as it was published, or write it with script/build-policy"
             }
+            #[cfg(feature = "registry")]
+            Self::Unsigned { .. } => {
+                "pull it again with the key, which puts its signature beside it; the policies built \
+                 into the program have none, so name a store with --store"
+            }
+            #[cfg(feature = "registry")]
+            Self::Signature { .. } => {
+                "restore the files that were published; trust another key only after review"
+            }
             Self::NotPinned { .. } => "see `tollgate policy list`",
+        }
+    }
+
+    /// Whether a signature is missing or wrong, rather than a file or a pin.
+    pub const fn is_signature(&self) -> bool {
+        match self {
+            #[cfg(feature = "registry")]
+            Self::Unsigned { .. } | Self::Signature { .. } => true,
+            _ => false,
         }
     }
 }
@@ -102,7 +145,12 @@ impl PolicyStore {
     /// [`StoreError::Pins`]; a test keeps it from happening in what is released.
     pub fn embedded() -> Result<Self, StoreError> {
         let pins = Pins::parse(embedded::PINS).map_err(pins_error(Path::new(PINS_FILE)))?;
-        Ok(Self { pins, source: Source::Embedded })
+        Ok(Self {
+            pins,
+            source: Source::Embedded,
+            #[cfg(feature = "registry")]
+            key: None,
+        })
     }
 
     /// A directory with `pins.toml` and the components it names.
@@ -117,7 +165,20 @@ impl PolicyStore {
         let text = fs::read_to_string(&path)
             .map_err(|source| StoreError::Read { path: path.clone(), source })?;
         let pins = Pins::parse(&text).map_err(pins_error(&path))?;
-        Ok(Self { pins, source: Source::Directory(directory) })
+        Ok(Self {
+            pins,
+            source: Source::Directory(directory),
+            #[cfg(feature = "registry")]
+            key: None,
+        })
+    }
+
+    /// Hands out only components that this key signed: each needs its signature beside it, as
+    /// `<file>.minisig`. The embedded store has none, so it hands out nothing then.
+    #[cfg(feature = "registry")]
+    #[must_use]
+    pub fn signed_by(self, key: PublicKey) -> Self {
+        Self { key: Some(key), ..self }
     }
 
     /// The directory, or `None` for the embedded store.
@@ -145,12 +206,32 @@ impl PolicyStore {
         })
     }
 
-    /// The bytes of the file a pin names, unchecked.
+    /// The bytes of the file a pin names. Whether they are the pinned ones is not looked at, whether
+    /// they are signed is when a key is trusted.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Read`] or [`StoreError::Size`].
+    /// [`StoreError`], for the file and for its signature.
     pub fn component(&self, pin: &PolicyPin) -> Result<Cow<'static, [u8]>, StoreError> {
+        let bytes = self.read(pin)?;
+        #[cfg(feature = "registry")]
+        self.check_signature(pin, &bytes)?;
+        Ok(bytes)
+    }
+
+    #[cfg(feature = "registry")]
+    fn check_signature(&self, pin: &PolicyPin, bytes: &[u8]) -> Result<(), StoreError> {
+        let Some(key) = &self.key else { return Ok(()) };
+        match &self.source {
+            Source::Directory(directory) => check_signature(&directory.join(&pin.file), bytes, key),
+            Source::Embedded => Err(StoreError::Unsigned {
+                path: PathBuf::from(&pin.file),
+                reason: "it is built into the program".into(),
+            }),
+        }
+    }
+
+    fn read(&self, pin: &PolicyPin) -> Result<Cow<'static, [u8]>, StoreError> {
         match &self.source {
             Source::Embedded => embedded::FILES
                 .iter()
@@ -180,6 +261,29 @@ pub fn read_component(path: &Path) -> Result<Cow<'static, [u8]>, StoreError> {
         return Err(StoreError::Size { path: path.to_owned(), bytes: bytes.len() as u64 });
     }
     Ok(Cow::Owned(bytes))
+}
+
+/// Whether the key signed a component: its signature lies beside it, as `<file>.minisig`.
+///
+/// # Errors
+///
+/// [`StoreError::Unsigned`] or [`StoreError::Signature`].
+#[cfg(feature = "registry")]
+pub fn check_signature(component: &Path, bytes: &[u8], key: &PublicKey) -> Result<(), StoreError> {
+    let mut path = component.as_os_str().to_owned();
+    path.push(SIGNATURE_SUFFIX);
+    let path = PathBuf::from(path);
+    let unsigned = |error: io::Error| StoreError::Unsigned {
+        path: component.to_owned(),
+        reason: format!("`{}`: {error}", path.display()),
+    };
+    let mut text = String::new();
+    let file = fs::File::open(&path).map_err(unsigned)?;
+    file.take(SIGNATURE_BYTES_MAX as u64 + 1).read_to_string(&mut text).map_err(unsigned)?;
+    Signature::parse(&text)
+        .and_then(|signature| signature.verify(key, bytes))
+        .map(drop)
+        .map_err(|source| StoreError::Signature { path: component.to_owned(), source })
 }
 
 fn pins_error(path: &Path) -> impl Fn(PinsError) -> StoreError {

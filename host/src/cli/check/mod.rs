@@ -299,7 +299,7 @@ impl<'a> Output<'a> {
 }
 
 /// A bar over payloads, when there is something to wait for.
-fn progress(files: usize) -> ProgressBar {
+pub(super) fn progress(files: usize) -> ProgressBar {
     if files < PROGRESS_FILES_MIN {
         return ProgressBar::hidden();
     }

@@ -1,18 +1,19 @@
 //! `tollgate policy build`
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tollgate::digest::Digest;
 use tollgate::ids::ExecutorCode;
-use tollgate::policy::{PINS_FILE, Pins, PolicyPin, PolicyStore};
+use tollgate::policy::{PolicyPin, PolicyStore};
 use wit_component::ComponentEncoder;
 
-use super::super::replace::replace;
 use super::super::sandbox::RuntimeArguments;
 use super::super::{Exit, Failure, Global, Run, output};
+use super::component_file;
+use super::pin::pin_for;
+use super::pins_file::PinsFile;
 
 /// Encode a core module as a policy component, put it into a store and pin it
 ///
@@ -47,6 +48,10 @@ pub(super) struct Build {
     /// that one may go on under this one
     #[arg(long)]
     supersede: bool,
+    /// Put other bytes in the place of a component of the same name and version. For a version that
+    /// is still in the making: a published one never changes
+    #[arg(long)]
+    force: bool,
     /// Write nothing; exit with 4 when the pinned component has other bytes. Components are only
     /// comparable when the same compiler made them
     #[arg(long, conflicts_with = "supersede")]
@@ -59,12 +64,12 @@ impl Run for Build {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
         let component = encode(&self.module)?;
         let policy = self.runtime.start()?.load_unpinned(&component)?;
-        let mut pin = policy.pin().clone();
+        let mut pin = match &self.executor {
+            Some(executor) => pin_for(&policy, executor)?,
+            None => policy.pin().clone(),
+        };
         pin.compiler.clone_from(&self.compiler);
         pin.flags.clone_from(&self.flags);
-        if let Some(executor) = &self.executor {
-            pin.executor = executor.clone();
-        }
         if self.check { self.compare(&pin) } else { self.write(pin, &component) }
     }
 }
@@ -92,37 +97,17 @@ impl Build {
         Ok(Exit::Done)
     }
 
-    fn write(&self, mut pin: PolicyPin, component: &[u8]) -> Result<Exit, Failure> {
-        fs::create_dir_all(&self.store)?;
-        let path = self.store.join(PINS_FILE);
-        let mut pins = match fs::read_to_string(&path) {
-            Ok(text) => Pins::parse(&text).map_err(Failure::usage)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Pins::default(),
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(previous) = pins.find(&pin.executor) {
-            if previous.name != pin.name && !self.supersede {
-                let message = format!(
-                    "`{}` is pinned to the policy `{}`, not to `{}`",
-                    pin.executor, previous.name, pin.name
-                );
-                return Err(Failure::usage(message).with_help(
-                    "name a store of its own with --store, or take over its steps with --supersede",
-                ));
-            }
-            // What a component superseded, another one supersedes only when it says so.
-            if self.supersede || previous.sha256 == pin.sha256 {
-                pin.supersedes.clone_from(&previous.supersedes);
-            }
-            if self.supersede && previous.sha256 != pin.sha256 {
-                pin.supersedes.push(previous.sha256);
-            }
+    fn write(&self, pin: PolicyPin, component: &[u8]) -> Result<Exit, Failure> {
+        let placed = PinsFile::read(&self.store)?.place(pin, self.supersede)?;
+        let target = component_file::Target::new(&self.store, &placed.pin.file);
+        if !self.force {
+            target.refuse_other_bytes(component)?;
         }
-        let said = format!("{} {} for {}, {}\n", pin.name, pin.version, pin.executor, pin.sha256);
-        replace(&self.store.join(&pin.file), component)?;
-        pins.set(pin);
-        replace(&path, pins.to_text().as_bytes())?;
-        output::print(&said)?;
+        fs::create_dir_all(&self.store)?;
+        target.write(component)?;
+        placed.write()?;
+        let PolicyPin { executor, name, version, sha256, .. } = &placed.pin;
+        output::print(&format!("{name} {version} for {executor}, {sha256}\n"))?;
         Ok(Exit::Done)
     }
 }

@@ -13,13 +13,12 @@ use tollgate::policy::{
     GUEST_TABLE_ELEMENTS_MAX, read_component,
 };
 
-use wasmparser::{KnownCustom, Parser, Payload};
-
 use super::super::sandbox::{RuntimeArguments, StoreArguments};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
+use super::about::{self, Memory, PAGE_BYTES};
 
-/// Show what a policy component is: digest, exports, imports (none), limits and session
+/// Show what a policy component is: digest, exports, imports (none), memory, limits and session
 ///
 /// Everything is taken from the component itself, after the checks the host makes before it lets a
 /// component decide. A component with an import is refused, naming the import.
@@ -56,6 +55,7 @@ struct Inspection {
     exports: Vec<String>,
     imports: Vec<String>,
     bytes: usize,
+    memories: Vec<Memory>,
     sandbox: Sandbox,
     producers: BTreeMap<String, BTreeSet<String>>,
 }
@@ -95,13 +95,14 @@ impl Run for Inspect {
             // It loaded.
             imports: Vec::new(),
             bytes: bytes.len(),
+            memories: about::memories(&bytes),
             sandbox: Sandbox {
                 memory_bytes_max: GUEST_MEMORY_BYTES_MAX,
                 stack_bytes_max: GUEST_STACK_BYTES_MAX,
                 table_elements_max: GUEST_TABLE_ELEMENTS_MAX,
                 fuel_max: GUEST_FUEL_MAX,
             },
-            producers: producers(&bytes),
+            producers: about::producers(&bytes),
         };
         output::print(&match self.format {
             Format::Human => human(&inspection),
@@ -109,21 +110,6 @@ impl Run for Inspect {
         })?;
         Ok(Exit::Done)
     }
-}
-
-/// The tools that say they made the component or a module in it, by kind, each as `name version`.
-fn producers(component: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
-    let mut producers = BTreeMap::<String, BTreeSet<String>>::new();
-    for payload in Parser::new(0).parse_all(component) {
-        let Ok(Payload::CustomSection(section)) = payload else { continue };
-        let KnownCustom::Producers(fields) = section.as_known() else { continue };
-        for field in fields.into_iter().flatten() {
-            let tools = field.values.into_iter().flatten();
-            let tools = tools.map(|tool| format!("{} {}", tool.name, tool.version));
-            producers.entry(field.name.to_owned()).or_default().extend(tools);
-        }
-    }
-    producers
 }
 
 fn human(inspection: &Inspection) -> String {
@@ -144,6 +130,9 @@ fn human(inspection: &Inspection) -> String {
     row("exports", &inspection.exports.join(", "));
     row("imports", &"none");
     row("size", &format_args!("{} bytes", inspection.bytes));
+    for memory in &inspection.memories {
+        row("memory", &pages(*memory));
+    }
     row("sql_mode", &session.sql_mode.join(","));
     row("character set", &session.character_set);
     row("time zone", &session.time_zone);
@@ -174,4 +163,15 @@ fn human(inspection: &Inspection) -> String {
         row(kind, &tools.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
     }
     text
+}
+
+/// The bounds of a memory, in pages and in what people count in.
+fn pages(memory: Memory) -> String {
+    let mib = |pages: u64| pages.saturating_mul(PAGE_BYTES).div_ceil(1 << 20);
+    let Memory { pages_min: min, pages_max } = memory;
+    let max = match pages_max {
+        Some(max) => format!("at most {max} ({} MiB)", mib(max)),
+        None => "no bound of its own: the sandbox's".to_owned(),
+    };
+    format!("{min} pages ({} MiB) at first, {max}", mib(min))
 }

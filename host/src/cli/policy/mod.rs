@@ -1,14 +1,21 @@
 //! `tollgate policy`: the store and its components. One file per subcommand.
 
+mod about;
 mod build;
+mod component_file;
+mod diff;
 mod inspect;
 mod list;
+mod pin;
+mod pins_file;
+mod publish;
+mod pull;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Exit, Failure, Global, Run};
 
-/// Look at, check and build policy components
+/// Look at, compare, pin, build, publish and pull policy components
 #[derive(Debug, Args)]
 pub(super) struct Policy {
     #[command(subcommand)]
@@ -19,7 +26,11 @@ pub(super) struct Policy {
 enum Command {
     List(list::List),
     Inspect(inspect::Inspect),
+    Diff(diff::Diff),
+    Pin(pin::Pin),
     Build(build::Build),
+    Publish(publish::Publish),
+    Pull(pull::Pull),
 }
 
 impl Run for Policy {
@@ -27,7 +38,11 @@ impl Run for Policy {
         match self.command {
             Command::List(list) => list.run(global),
             Command::Inspect(inspect) => inspect.run(global),
+            Command::Diff(diff) => diff.run(global),
+            Command::Pin(pin) => pin.run(global),
             Command::Build(build) => build.run(global),
+            Command::Publish(publish) => publish.run(global),
+            Command::Pull(pull) => pull.run(global),
         }
     }
 }

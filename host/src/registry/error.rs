@@ -1,0 +1,170 @@
+//! Why a policy could not be published or pulled.
+
+use crate::blame::Blame;
+use crate::digest::Digest;
+use crate::signature::SignatureError;
+
+use super::credentials::CredentialsError;
+use super::place::Place;
+
+/// Why a policy could not be published or pulled. Whatever the registry said is shortened, and free of
+/// control characters and of the password.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// Docker's configuration cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// Connections cannot be made from this machine at all.
+    #[error("no connections can be made from here: {0}")]
+    Client(String),
+    /// The registry did not answer, however often it was asked.
+    #[error("the registry `{registry}` cannot be reached: {reason}")]
+    Unreachable {
+        /// The registry.
+        registry: String,
+        /// What the last attempt failed with.
+        reason: String,
+    },
+    /// All of it took too long.
+    #[error("the registry `{registry}` did not come to an end within {seconds} s")]
+    Budget {
+        /// The registry.
+        registry: String,
+        /// The budget, in seconds.
+        seconds: u64,
+    },
+    /// The registry does not let us.
+    #[error("the registry `{registry}` asks for other credentials")]
+    Unauthorized {
+        /// The registry.
+        registry: String,
+    },
+    /// Nothing is there.
+    #[error("`{0}` is not in the registry")]
+    NotFound(Place),
+    /// The registry refused.
+    #[error("the registry `{registry}` answered: {answer}")]
+    Refused {
+        /// The registry.
+        registry: String,
+        /// What it said.
+        answer: String,
+    },
+    /// What is there is no policy.
+    #[error("`{place}` is no policy: {what}")]
+    NotAPolicy {
+        /// Where.
+        place: Place,
+        /// What is not as it has to be.
+        what: String,
+    },
+    /// A policy is there, and it is another one than is asked for.
+    #[error("`{place}` is {found}, not {expected}")]
+    OtherDigest {
+        /// Where.
+        place: Place,
+        /// What was asked for.
+        expected: Digest,
+        /// What the registry has there.
+        found: Digest,
+    },
+    /// The registry sent other bytes than it announced.
+    #[error("the registry sent other bytes for `{place}` than it said: {found}, not {expected}")]
+    Tampered {
+        /// Where.
+        place: Place,
+        /// What was announced.
+        expected: String,
+        /// What the bytes have.
+        found: String,
+    },
+    /// The tag leads to something else already.
+    #[error("`{place}` is taken: it leads to {found}, this would be {ours}")]
+    TagTaken {
+        /// Where.
+        place: Place,
+        /// The manifest that is there.
+        found: String,
+        /// The manifest that would be.
+        ours: Digest,
+    },
+    /// Another key's signature, or none that can be read, is in the place of ours.
+    #[error("another signature of this component is at `{place}`: {reason}")]
+    SignatureTaken {
+        /// Where.
+        place: Place,
+        /// Why it is not ours.
+        reason: SignatureError,
+    },
+    /// A key is trusted, and nobody signed.
+    #[error("`{place}` has no signature")]
+    Unsigned {
+        /// Where the signature would be.
+        place: Place,
+    },
+    /// A key is trusted, and it did not sign this.
+    #[error("the signature at `{place}` is not to be trusted")]
+    Signature {
+        /// Where the signature is.
+        place: Place,
+        /// Why.
+        source: SignatureError,
+    },
+}
+
+impl RegistryError {
+    /// Whether digests or signatures disagree, rather than something being away or amiss.
+    pub const fn is_mismatch(&self) -> bool {
+        matches!(
+            self,
+            Self::OtherDigest { .. }
+                | Self::Tampered { .. }
+                | Self::TagTaken { .. }
+                | Self::SignatureTaken { .. }
+                | Self::Unsigned { .. }
+                | Self::Signature { .. }
+        )
+    }
+
+    /// Who can put it right.
+    pub const fn blame(&self) -> Blame {
+        match self {
+            Self::Unreachable { .. } | Self::Budget { .. } | Self::Tampered { .. } => Blame::Server,
+            Self::NotAPolicy { .. } => Blame::Policy,
+            _ => Blame::Operator,
+        }
+    }
+
+    /// What to do.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Credentials(_) | Self::Unauthorized { .. } => {
+                "run `docker login` with a user name and password, or write them into the file that \
+                 DOCKER_CONFIG leads to"
+            }
+            Self::Client(_) => "see that the system's CA certificates are installed",
+            Self::Unreachable { .. } | Self::Budget { .. } => {
+                "try again; look at the registry and at the way to it"
+            }
+            Self::NotFound(_) => "check the repository and the tag",
+            Self::Refused { .. } => "see what it says; nothing was written here",
+            Self::NotAPolicy { .. } => {
+                "a policy has a configuration `application/vnd.wasm.config.v0+json` and one layer \
+                 `application/wasm`: publish it with `tollgate policy publish`"
+            }
+            Self::OtherDigest { .. } => {
+                "find out who moved the tag; pin the new digest only after review"
+            }
+            Self::Tampered { .. } => "do not use this registry until it is known why",
+            Self::TagTaken { .. } => {
+                "publish under a tag of its own; --force moves the tag away from what others may rely \
+                 on"
+            }
+            Self::SignatureTaken { .. } => "--force puts this signature in its place",
+            Self::Unsigned { .. } => {
+                "have it signed: `tollgate policy publish FILE PLACE --sign-key KEYFILE`"
+            }
+            Self::Signature { .. } => "find out who signed it; trust another key only after review",
+        }
+    }
+}

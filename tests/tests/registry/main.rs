@@ -1,0 +1,7 @@
+//! `tollgate policy publish` and `pull` with a real registry, as their users run them.
+
+mod fixture;
+mod network;
+mod passwords;
+mod places;
+mod signatures;
