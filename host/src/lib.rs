@@ -19,6 +19,7 @@ pub mod planted;
 pub mod policy;
 pub mod session;
 pub mod target;
+pub mod text;
 #[cfg(feature = "web")]
 pub mod web;
 pub mod worker;

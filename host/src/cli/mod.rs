@@ -20,6 +20,7 @@ mod receipts;
 mod reconcile;
 mod replace;
 mod sandbox;
+mod serve;
 mod status;
 mod submit;
 mod target;
@@ -64,6 +65,7 @@ commands! {
     Execute(execute::Execute),
     Status(status::Status),
     Receipts(receipts::Receipts),
+    Serve(serve::Serve),
     Doctor(doctor::Doctor),
     Init(init::Init),
     Target(target::Target),

@@ -21,6 +21,7 @@ use crate::session::{
 #[derive(Clone)]
 pub struct Target {
     config: Arc<SqlTargetConfig>,
+    reads_only: bool,
 }
 
 impl fmt::Debug for Target {
@@ -28,6 +29,7 @@ impl fmt::Debug for Target {
         f.debug_struct("Target")
             .field("environment", &self.config.environment)
             .field("catalog", &self.config.catalog)
+            .field("reads_only", &self.reads_only)
             .finish_non_exhaustive()
     }
 }
@@ -35,7 +37,14 @@ impl fmt::Debug for Target {
 impl Target {
     /// The target a configuration describes. Nothing is opened.
     pub fn new(config: &SqlTargetConfig) -> Self {
-        Self { config: Arc::new(config.clone()) }
+        Self { config: Arc::new(config.clone()), reads_only: false }
+    }
+
+    /// The same target, opened for reading: in its sessions the server itself refuses every write.
+    /// For whoever only looks.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Self { reads_only: true, ..self }
     }
 
     /// The configuration.
@@ -99,7 +108,7 @@ impl Target {
         contract: &SessionContract,
     ) -> Result<Verified, TargetError> {
         let config = &self.config;
-        let pins = pins::pins(contract, &config.bounds);
+        let pins = pins::pins(contract, &config.bounds, self.reads_only);
         let known = self.variables(target, &pins).await?;
         let pins = pins::settable(pins, &known);
         let server = ServerIdentity::read(target, &known).await.map_err(TargetError::target)?;

@@ -10,6 +10,7 @@ use tollgate::config::SqlTargetConfig;
 use tollgate::ids::{Direction, EnvironmentCode, PluginCode, StepKey};
 use tollgate::ledger::{
     Filter, Ledger, LedgerOptions, ListError, PAGE_SIZE_MAX, Page, ReadError, Receipt, Standing,
+    UnreadableRow,
 };
 use tollgate::target::{SessionContract, Target, TargetConnection};
 
@@ -193,8 +194,14 @@ impl Receipts {
         let mut before = self.before;
         loop {
             let page = ledger.list(connection, &filter, before, self.limit).await?;
-            let Page { receipts, next } = page;
+            let Page { receipts, next, unreadable } = page;
             output::print(&self.page(&receipts))?;
+            for UnreadableRow { id, column } in unreadable {
+                writeln!(
+                    std::io::stderr(),
+                    "row {id} is left out: its `{column}` does not read as this version writes it"
+                )?;
+            }
             before = next;
             match before {
                 None => return Ok(Exit::Done),

@@ -1,0 +1,211 @@
+//! What every page has: its frame, moments, long texts and what went wrong.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use askama::Template;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::assets;
+use crate::ids::EnvironmentCode;
+use crate::text::visible;
+
+/// Characters of a text that are shown at once; the rest is a click away.
+const HEAD_CHARS_MAX: usize = 240;
+
+/// What surrounds a page's own content.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) environment: Option<String>,
+    pub(super) section: &'static str,
+    pub(super) style: &'static str,
+    pub(super) icon: &'static str,
+    pub(super) version: &'static str,
+    pub(super) read_at: String,
+}
+
+impl Frame {
+    /// The frame of a page of this section of the navigation.
+    pub(super) fn new(environment: Option<&EnvironmentCode>, section: &'static str) -> Self {
+        Self {
+            environment: environment.map(ToString::to_string),
+            section,
+            style: assets::style_path(),
+            icon: assets::icon_path(),
+            version: env!("CARGO_PKG_VERSION"),
+            read_at: now(),
+        }
+    }
+}
+
+/// A moment of a database's clock, as the page shows it.
+#[derive(Debug)]
+pub(super) struct Moment {
+    /// For programs.
+    pub(super) iso: String,
+    /// To the second, where the column says that it is UTC.
+    pub(super) shown: String,
+    /// To the millisecond, with its zone.
+    pub(super) exact: String,
+}
+
+impl Moment {
+    /// Of a text such as `2026-01-31T09:30:00.000000Z`; another text is shown as it is.
+    pub(super) fn of(time: &str) -> Self {
+        let (seconds, fraction) = time.split_once('.').unwrap_or((time, "Z"));
+        let shown = seconds.replacen('T', " ", 1);
+        let fraction: String = fraction.chars().take(3).filter(char::is_ascii_digit).collect();
+        let exact = match fraction.as_str() {
+            "" => format!("{shown}Z"),
+            fraction => format!("{shown}.{fraction}Z"),
+        };
+        Self { iso: time.to_owned(), shown, exact }
+    }
+}
+
+/// Now, on this machine's clock, to the second: when the page was read. Orders nothing.
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    utc(since.as_secs())
+}
+
+/// Seconds since 1970 as a date of the Gregorian calendar, by Howard Hinnant's `civil_from_days`.
+fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// A text of any length and any content: cut, with a way to see the rest.
+#[derive(Debug)]
+pub(super) struct Long {
+    pub(super) head: String,
+    /// The whole text, when the head is not all of it.
+    pub(super) rest: Option<String>,
+}
+
+impl Long {
+    pub(super) fn of(text: &str) -> Self {
+        let text = visible(text);
+        if text.chars().nth(HEAD_CHARS_MAX).is_none() {
+            return Self { head: text, rest: None };
+        }
+        Self { head: text.chars().take(HEAD_CHARS_MAX).collect(), rest: Some(text) }
+    }
+}
+
+/// The last error of a row.
+#[derive(Debug)]
+pub(super) struct LastError {
+    pub(super) code: Option<String>,
+    pub(super) text: Long,
+}
+
+impl LastError {
+    /// Nothing when there was none.
+    pub(super) fn of(code: Option<&str>, text: Option<&str>) -> Option<Self> {
+        if code.is_none() && text.is_none() {
+            return None;
+        }
+        Some(Self { code: code.map(visible), text: Long::of(text.unwrap_or_default()) })
+    }
+}
+
+/// Something that could not be read, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// What could not be done, in the page's own words.
+    pub(super) what: &'static str,
+    /// Stable and kebab-case.
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) help: String,
+}
+
+impl Trouble {
+    /// Of an error, with what caused it.
+    pub(super) fn of(
+        what: &'static str,
+        error: &dyn std::error::Error,
+        code: &str,
+        help: &str,
+    ) -> Self {
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        let message = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        Self { what, code: code.to_owned(), message: visible(&message), help: help.to_owned() }
+    }
+}
+
+/// A choice of a filter.
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub(super) word: &'static str,
+    pub(super) label: &'static str,
+    pub(super) is_chosen: bool,
+}
+
+/// A page that says what is wrong with a request.
+#[derive(Template)]
+#[template(path = "wrong.html")]
+struct Wrong<'a> {
+    frame: Frame,
+    title: &'a str,
+    message: &'a str,
+}
+
+/// Answers with a page that says what is wrong with the request.
+pub(super) fn wrong(status: StatusCode, title: &str, message: &str) -> Response {
+    render(status, &Wrong { frame: Frame::new(None, ""), title, message })
+}
+
+/// Answers with a page.
+pub(super) fn render(status: StatusCode, page: &impl Template) -> Response {
+    match page.render() {
+        Ok(html) => {
+            (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%error, "a page could not be rendered");
+            (StatusCode::INTERNAL_SERVER_ERROR, "the page could not be rendered\n").into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(utc(1_798_761_599), "2026-12-31T23:59:59Z");
+        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_moment_keeps_its_zone() {
+        let moment = Moment::of("2026-01-31T09:30:00.123456Z");
+        assert_eq!(moment.iso, "2026-01-31T09:30:00.123456Z");
+        assert_eq!(moment.shown, "2026-01-31 09:30:00");
+        assert_eq!(moment.exact, "2026-01-31 09:30:00.123Z");
+        assert_eq!(Moment::of("never").shown, "never");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_and_all_of_it_is_kept() {
+        let short = Long::of("a\u{202e}b");
+        assert_eq!((short.head.as_str(), short.rest), ("a<U+202E>b", None));
+        let long = Long::of(&"é".repeat(10_000));
+        assert_eq!(long.head.chars().count(), HEAD_CHARS_MAX);
+        assert_eq!(long.rest.map(|rest| rest.chars().count()), Some(10_000));
+    }
+}
