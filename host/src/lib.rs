@@ -13,6 +13,7 @@ pub mod fault_points;
 pub mod ids;
 pub mod jdbc;
 pub mod ledger;
+pub mod metrics;
 pub mod outbox;
 pub mod plan;
 pub mod planted;

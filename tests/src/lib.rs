@@ -17,6 +17,7 @@ pub mod installation;
 pub mod matrix;
 pub mod model;
 pub mod native;
+pub mod page;
 pub mod place;
 pub mod process;
 pub mod proxy;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use tokio::net::TcpListener;
@@ -15,6 +16,9 @@ use super::{Exit, Failure, Global, Run, configuration, output};
 /// Where the page is when nobody says otherwise: this machine alone. IANA assigns port 8645 to
 /// nobody, and it is below the range from which systems take ports for outgoing connections.
 const LISTEN: &str = "127.0.0.1:8645";
+
+/// How long what is being answered may take once the page is told to stop.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Show the status page: the target, executions and what needs attention
 ///
@@ -94,13 +98,23 @@ async fn serve(
         Failure::usage(format!("{address} cannot be listened on: {error}"))
             .with_help("choose another address with --listen; port 0 is any free one")
     })?;
-    let told = async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    };
     output::print(&format!("http://{}/\n", listener.local_addr()?))?;
-    axum::serve(listener, web::site(observer, exposure)).with_graceful_shutdown(told).await?;
+    let (tell, told) = tokio::sync::oneshot::channel::<()>();
+    let serving = axum::serve(listener, web::site(observer, exposure))
+        .with_graceful_shutdown(async move { drop(told.await) });
+    let mut serving = std::pin::pin!(serving.into_future());
+    tokio::select! {
+        ended = &mut serving => {
+            ended?;
+            return Ok(Exit::Done);
+        }
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    // What is being answered may end; a client that only keeps its connection may not keep us.
+    drop(tell);
+    if tokio::time::timeout(GRACE, serving).await.is_err() {
+        tracing::debug!("a connection was still open at the end");
+    }
     Ok(Exit::Done)
 }

@@ -9,7 +9,7 @@ use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX, Status};
 use super::request::{Busy, BusyReason, Claim, ClaimRequest};
 use super::row::{Holder, LEASE_SECONDS_MAX, LedgerRow};
 use super::shape::ShapeError;
-use super::state::{Answer, Event, State, Transition, Whose, Write, transition};
+use super::state::{Answer, Event, LeaseTime, State, Transition, Whose, Write, transition};
 use super::takeover::{self, Remains};
 use super::view::{TAKEN, View};
 use super::{Ledger, sql, writes};
@@ -17,6 +17,7 @@ use crate::blame::Blame;
 use crate::clock::{Clock, MonotonicClock, jittered};
 use crate::fault_points::{Point, at};
 use crate::ids::{Direction, ExternalReceipt};
+use crate::metrics::metrics;
 use crate::target::TargetConnection;
 
 /// How often a claim reads again after its write did not apply.
@@ -139,7 +140,7 @@ impl Ledger {
         connection: &mut TargetConnection,
         request: &ClaimRequest,
     ) -> Result<Claim, ClaimError> {
-        self.claim_with(connection, request, LeaseToken::fresh()).await
+        counted(self.claim_with(connection, request, LeaseToken::fresh()).await)
     }
 
     /// Finds out, on a new connection, what came of a claim whose answer was lost, and goes on with it.
@@ -153,7 +154,7 @@ impl Ledger {
         request: &ClaimRequest,
         pending: PendingClaim,
     ) -> Result<Claim, ClaimError> {
-        self.claim_with(connection, request, pending.0).await
+        counted(self.claim_with(connection, request, pending.0).await)
     }
 
     async fn claim_with(
@@ -180,6 +181,15 @@ impl Ledger {
             Err(Stop::Fault(fault)) => Err(ClaimError::Fault(fault)),
         }
     }
+}
+
+/// Counts the answer.
+fn counted(answer: Result<Claim, ClaimError>) -> Result<Claim, ClaimError> {
+    metrics().claim(match &answer {
+        Ok(claim) => claim.as_str(),
+        Err(error) => error.code(),
+    });
+    answer
 }
 
 fn check_request(request: &ClaimRequest) -> Result<(), ClaimError> {
@@ -236,6 +246,9 @@ impl Claiming<'_> {
                 Some(_) => self.write_turning(connection, &view, write).await,
             };
             if yielded(written).await? {
+                if is_abandoned(&view.state) {
+                    metrics().takeover();
+                }
                 return self.answered(connection, &view, claim.answer, sent_at).await;
             }
         }
@@ -401,6 +414,11 @@ impl Claiming<'_> {
             Direction::Compensate => Direction::Forward,
         }
     }
+}
+
+/// Whether another holder had the step, whose lease is over.
+const fn is_abandoned(state: &State) -> bool {
+    matches!(state, State::Running { whose: Whose::Other, lease: LeaseTime::Over, .. })
 }
 
 /// Whether a write that names the row as read applied. A lost race shows as a duplicate key.

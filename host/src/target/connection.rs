@@ -7,6 +7,7 @@ use mysql_async::Conn;
 
 use super::grants::GrantFinding;
 use crate::ids::Catalog;
+use crate::metrics::OpenSession;
 use crate::session::{self, ServerIdentity};
 
 /// What does not stop a target and has to be seen.
@@ -58,6 +59,7 @@ pub struct TargetConnection {
     pub(super) catalog: Catalog,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) warnings: Vec<TargetWarning>,
+    pub(super) _counted: OpenSession,
 }
 
 impl TargetConnection {

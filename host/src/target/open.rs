@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -13,6 +14,7 @@ use super::error::TargetError;
 use super::grants::GrantReading;
 use super::{grant_check, pins, server_checks};
 use crate::config::SqlTargetConfig;
+use crate::metrics::metrics;
 use crate::session::{
     self, IDENTITY_VARIABLES, ServerFailure, ServerIdentity, SessionSpec, Variables,
 };
@@ -61,6 +63,17 @@ impl Target {
     /// The first rule that does not hold. The connection is closed by then. All of it is bounded by
     /// `open_budget`.
     pub async fn open(&self, contract: &SessionContract) -> Result<TargetConnection, TargetError> {
+        let begun = Instant::now();
+        let opened = self.open_uncounted(contract).await;
+        let result = opened.as_ref().map_or_else(TargetError::code, |_| "opened");
+        metrics().target_opened(result, begun.elapsed());
+        opened
+    }
+
+    async fn open_uncounted(
+        &self,
+        contract: &SessionContract,
+    ) -> Result<TargetConnection, TargetError> {
         if let Some(problem) = contract.problem() {
             return Err(TargetError::Contract(problem));
         }
@@ -202,6 +215,7 @@ impl Verified {
             catalog: config.catalog.clone(),
             settings: self.settings.into_map(),
             warnings: self.warnings,
+            _counted: metrics().target_session(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod execution;
 mod executions;
 mod frame;
 mod link;
+mod metrics;
 mod observer;
 mod outbox;
 mod probes;

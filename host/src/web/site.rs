@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::frame::wrong;
 use super::observer::Observer;
 use super::security::{Exposure, guard};
-use super::{assets, execution, executions, outbox, status};
+use super::{assets, execution, executions, metrics, outbox, status};
 use crate::executor::SqlTargetState;
 
 /// The page, its status as JSON, and probes: every route reads.
@@ -30,6 +30,7 @@ pub fn site(observer: Observer, exposure: Exposure) -> Router {
         .route("/assets/{name}", get(assets::asset))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .route("/metrics", get(metrics::of_servers))
         .fallback(async || {
             wrong(StatusCode::NOT_FOUND, "Not found", "There is nothing at this address.")
         })

@@ -289,7 +289,7 @@ impl Executor for SqlJdbcV1 {
         Box::pin(
             async move {
                 let outcome = self.carry_out(step, contributions).await;
-                outcome.record();
+                outcome.record(&self.code);
                 reach(Point::Ack).await;
                 outcome
             }
