@@ -19,8 +19,9 @@ use crate::target::{SessionContract, Target};
 /// How long a status may take when the target does not answer. Shorter than people and probes wait.
 pub const STATUS_BUDGET: Duration = Duration::from_secs(5);
 
-/// How long a status is given again without looking: a page that many people watch opens no more
-/// connections than one that nobody does.
+/// How long a status is given again without looking, at least: a page that many people watch opens no
+/// more connections than one that nobody does. What took longer to find out is given again for as
+/// long as it took.
 const STATUS_FRESH: Duration = Duration::from_secs(1);
 
 /// The target as it is looked at.
@@ -31,7 +32,14 @@ pub(super) struct TargetProbe {
     contract: SessionContract,
     /// Whether everything held once. Every execution verifies it again for itself.
     was_ready: AtomicBool,
-    last: Mutex<Option<(Instant, SqlTargetState)>>,
+    last: Mutex<Option<Found>>,
+}
+
+/// What was found, and until when it is given again.
+#[derive(Debug)]
+struct Found {
+    state: SqlTargetState,
+    fresh_until: Instant,
 }
 
 impl TargetProbe {
@@ -65,10 +73,9 @@ impl TargetProbe {
         let Ok(mut last) = tokio::time::timeout_at(deadline, self.last.lock()).await else {
             return timed_out();
         };
-        if let Some((at, state)) = last.as_ref()
-            && at.elapsed() < STATUS_FRESH
-        {
-            return state.clone();
+        let begun = Instant::now();
+        if let Some(found) = last.as_ref().filter(|found| begun < found.fresh_until) {
+            return found.state.clone();
         }
         let looked = tokio::time::timeout_at(deadline, self.look()).await;
         let state = match looked {
@@ -76,7 +83,8 @@ impl TargetProbe {
             Ok(Err(missing)) => SqlTargetState::Incomplete { missing },
             Err(_) => timed_out(),
         };
-        *last = Some((Instant::now(), state.clone()));
+        let fresh_until = Instant::now() + begun.elapsed().max(STATUS_FRESH);
+        *last = Some(Found { state: state.clone(), fresh_until });
         if matches!(state, SqlTargetState::Ready { .. }) {
             self.was_ready.store(true, Ordering::Relaxed);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::frame::Long;
+use super::frame::{Long, Prose};
 use crate::audit::Auditor;
 use crate::digest::Digest;
 use crate::ids::Catalog;
@@ -108,8 +108,8 @@ fn unknown(why: &str, help: &str) -> Decided {
 pub(super) struct DecisionView {
     /// Whether the digest is the receipt's.
     pub(super) is_match: bool,
-    pub(super) verdict: String,
-    pub(super) help: Option<String>,
+    pub(super) verdict: Prose,
+    pub(super) help: Option<Prose>,
     pub(super) statements: Vec<StatementView>,
     pub(super) diagnostics: Vec<DiagnosticView>,
     pub(super) no_diagnostics: &'static str,
@@ -131,7 +131,7 @@ pub(super) struct DiagnosticView {
     /// From 1.
     pub(super) statement: Option<u32>,
     pub(super) message: Long,
-    pub(super) help: Option<String>,
+    pub(super) help: Option<Prose>,
 }
 
 impl DecisionView {
@@ -153,8 +153,8 @@ impl DecisionView {
     fn without(verdict: String, help: String) -> Self {
         Self {
             is_match: false,
-            verdict,
-            help: Some(help),
+            verdict: Prose::of(&verdict),
+            help: Some(Prose::of(&help)),
             statements: Vec::new(),
             diagnostics: Vec::new(),
             no_diagnostics: "Not known without the payload.",
@@ -170,8 +170,8 @@ impl DecisionView {
         let found = decision.outcome().diagnostics().iter();
         Self {
             is_match,
-            verdict,
-            help,
+            verdict: Prose::of(&verdict),
+            help: help.as_deref().map(Prose::of),
             statements,
             diagnostics: found
                 .map(|found| DiagnosticView {
@@ -182,7 +182,7 @@ impl DecisionView {
                     },
                     statement: found.statement.map(|index| index.saturating_add(1)),
                     message: Long::of(&found.message),
-                    help: found.help.as_deref().map(visible),
+                    help: found.help.as_deref().map(Prose::of),
                 })
                 .collect(),
             no_diagnostics: "The policy has nothing to add.",

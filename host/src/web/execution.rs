@@ -10,8 +10,9 @@ use axum::response::Response;
 use super::badge::{Badge, meaning};
 use super::decision::DecisionView;
 use super::executions::direction;
-use super::frame::{Frame, LastError, Moment, Trouble, render, wrong};
+use super::frame::{Frame, LastError, Moment, Prose, Trouble, render, wrong};
 use super::observer::Observer;
+use super::status::advice_on;
 use crate::ids::{Direction, StepKey};
 use crate::ledger::{Receipt, Standing};
 use crate::outbox::{ListedStep, Status};
@@ -44,7 +45,7 @@ pub(super) struct ReceiptView {
     pub(super) class: &'static str,
     pub(super) glyph: &'static str,
     pub(super) meaning: &'static str,
-    pub(super) advice: Option<&'static str>,
+    pub(super) advice: Option<Prose>,
     pub(super) warnings: Vec<String>,
     pub(super) error: Option<LastError>,
     pub(super) executor: String,
@@ -74,7 +75,9 @@ pub(super) struct StepView {
     pub(super) state: &'static str,
     pub(super) class: &'static str,
     pub(super) glyph: &'static str,
-    pub(super) advice: Option<&'static str>,
+    /// Whether its plan stands still until a person has looked.
+    pub(super) stands_still: bool,
+    pub(super) advice: Option<Prose>,
     pub(super) executor: String,
     pub(super) external_receipt: Option<String>,
     pub(super) plan: String,
@@ -152,6 +155,11 @@ impl Details {
         self.back = back;
     }
 
+    /// Whether its plan waits for a person.
+    pub(super) fn stands_still(&self) -> bool {
+        self.step.as_ref().is_some_and(|step| step.stands_still)
+    }
+
     /// The number of its receipt.
     pub(super) fn receipt_id(&self) -> Option<u64> {
         self.receipt.as_ref().map(|receipt| receipt.id)
@@ -181,7 +189,7 @@ impl ReceiptView {
             class,
             glyph,
             meaning: meaning(receipt.standing),
-            advice: receipt.standing.advice(),
+            advice: receipt.standing.advice().map(Prose::of),
             warnings,
             error: LastError::of(receipt.last_error_code.as_deref(), receipt.last_error.as_deref()),
             executor: receipt.executor.to_string(),
@@ -228,7 +236,8 @@ impl StepView {
             },
             class,
             glyph,
-            advice: step.status.advice(),
+            stands_still: step.status == Status::NeedsAttention,
+            advice: step.status.advice().map(|_| advice_on(step)),
             executor: step.executor.to_string(),
             external_receipt: step.external_receipt.clone(),
             plan: step.plan.to_string(),

@@ -45,6 +45,8 @@ pub(super) struct Moment {
     pub(super) iso: String,
     /// To the second, where the column says that it is UTC.
     pub(super) shown: String,
+    /// To the second, with its zone.
+    pub(super) zoned: String,
     /// To the millisecond, with its zone.
     pub(super) exact: String,
 }
@@ -59,7 +61,8 @@ impl Moment {
             "" => format!("{shown}Z"),
             fraction => format!("{shown}.{fraction}Z"),
         };
-        Self { iso: time.to_owned(), shown, exact }
+        let zoned = format!("{}Z", shown.trim_end_matches('Z'));
+        Self { iso: time.to_owned(), shown, zoned, exact }
     }
 }
 
@@ -101,6 +104,32 @@ impl Long {
     }
 }
 
+/// A sentence with commands and names in backticks, as messages and help texts have them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Prose {
+    pub(super) parts: Vec<Part>,
+}
+
+/// A part of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) text: String,
+    /// Whether it stood between backticks.
+    pub(super) is_code: bool,
+}
+
+impl Prose {
+    pub(super) fn of(text: &str) -> Self {
+        let text = visible(text);
+        if !text.matches('`').count().is_multiple_of(2) {
+            return Self { parts: vec![Part { text, is_code: false }] };
+        }
+        let parts = text.split('`').enumerate();
+        let parts = parts.map(|(at, text)| Part { text: text.to_owned(), is_code: at % 2 == 1 });
+        Self { parts: parts.filter(|part| !part.text.is_empty()).collect() }
+    }
+}
+
 /// The last error of a row.
 #[derive(Debug)]
 pub(super) struct LastError {
@@ -125,8 +154,8 @@ pub(super) struct Trouble {
     pub(super) what: &'static str,
     /// Stable and kebab-case.
     pub(super) code: String,
-    pub(super) message: String,
-    pub(super) help: String,
+    pub(super) message: Prose,
+    pub(super) help: Prose,
 }
 
 impl Trouble {
@@ -139,7 +168,13 @@ impl Trouble {
     ) -> Self {
         let causes = std::iter::successors(Some(error), |error| error.source());
         let message = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
-        Self { what, code: code.to_owned(), message: visible(&message), help: help.to_owned() }
+        Self::new(what, code, &message, help)
+    }
+
+    /// Of words.
+    pub(super) fn new(what: &'static str, code: &str, message: &str, help: &str) -> Self {
+        let (message, help) = (Prose::of(message), Prose::of(help));
+        Self { what, code: code.to_owned(), message, help }
     }
 }
 
@@ -196,8 +231,18 @@ mod tests {
         let moment = Moment::of("2026-01-31T09:30:00.123456Z");
         assert_eq!(moment.iso, "2026-01-31T09:30:00.123456Z");
         assert_eq!(moment.shown, "2026-01-31 09:30:00");
+        assert_eq!(moment.zoned, "2026-01-31 09:30:00Z");
         assert_eq!(moment.exact, "2026-01-31 09:30:00.123Z");
         assert_eq!(Moment::of("never").shown, "never");
+    }
+
+    #[test]
+    fn what_stands_in_backticks_is_code() {
+        let part = |text: &str, is_code| Part { text: text.to_owned(), is_code };
+        let parts = [part("run ", false), part("tollgate doctor", true)];
+        assert_eq!(Prose::of("run `tollgate doctor`").parts, parts);
+        assert_eq!(Prose::of("odd ` one").parts, [part("odd ` one", false)]);
+        assert_eq!(Prose::of("").parts, []);
     }
 
     #[test]

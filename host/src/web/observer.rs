@@ -134,6 +134,11 @@ impl Observer {
         self.control.is_some()
     }
 
+    /// Whether the configuration has problems.
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(self.status, Source::Broken(_))
+    }
+
     /// The status value, the same as `tollgate status` prints.
     pub(super) async fn status(&self) -> RegistryStatus {
         match &self.status {
@@ -302,7 +307,7 @@ impl Observer {
                 "set `FACTORY_PLUGIN_SQL_TARGET_ENABLED=true`, then run `tollgate doctor`",
             ),
         };
-        Trouble { what, code: code.to_owned(), message: message.to_owned(), help: help.to_owned() }
+        Trouble::new(what, code, message, help)
     }
 
     fn no_control(&self, what: &'static str) -> Trouble {
@@ -318,7 +323,7 @@ impl Observer {
                 "set `FACTORY_PLUGIN_CONTROL_JDBC_URL` and its account",
             ),
         };
-        Trouble { what, code: code.to_owned(), message: message.to_owned(), help: help.to_owned() }
+        Trouble::new(what, code, message, help)
     }
 
     /// The catalog payloads may touch, when one is configured.
@@ -336,12 +341,8 @@ async fn turn<'a>(
 }
 
 fn late(what: &'static str, code: &str, who: &str) -> Trouble {
-    Trouble {
-        what,
-        code: code.to_owned(),
-        message: format!("the {who} did not answer within {} s", READ_BUDGET.as_secs()),
-        help: "check that the server runs, and host, port and firewall".to_owned(),
-    }
+    let message = format!("the {who} did not answer within {} s", READ_BUDGET.as_secs());
+    Trouble::new(what, code, &message, "check that the server runs, and host, port and firewall")
 }
 
 impl fmt::Debug for Observer {

@@ -10,11 +10,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::badge::Badge;
-use super::frame::{Frame, LastError, Moment, Trouble, render};
+use super::executions::direction;
+use super::frame::{Frame, LastError, Moment, Prose, Trouble, render};
 use super::observer::{ATTENTION_MAX, LedgerOverview, Observer, OutboxOverview};
-use crate::executor::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
-use crate::ledger::Receipt;
-use crate::ledger::Standing;
+use crate::executor::{PolicyStatus, RegistryStatus, SqlTargetState};
+use crate::ledger::{Receipt, Standing};
 use crate::outbox::{ListedStep, Status};
 use crate::text::visible;
 
@@ -37,7 +37,13 @@ struct TargetView {
     glyph: &'static str,
     meaning: &'static str,
     missing_title: &'static str,
-    missing: Vec<Missing>,
+    missing: Vec<MissingView>,
+}
+
+struct MissingView {
+    key: String,
+    message: Prose,
+    help: Prose,
 }
 
 struct Facts {
@@ -49,8 +55,9 @@ struct Facts {
 }
 
 struct Attention {
-    total: usize,
     shown: usize,
+    /// Whether both sides were read, so that no item is good news.
+    is_clear: bool,
     is_cut: bool,
     items: Vec<Item>,
     troubles: Vec<Trouble>,
@@ -67,7 +74,7 @@ struct Item {
     source: &'static str,
     since: Moment,
     error: Option<LastError>,
-    advice: &'static str,
+    advice: Prose,
 }
 
 struct Counts {
@@ -93,11 +100,13 @@ pub(super) async fn page(State(observer): State<Arc<Observer>>) -> Response {
         _ => None,
     };
     let is_waiting = status.is_none();
+    let is_disabled =
+        status.as_ref().is_some_and(|status| status.sql_target == SqlTargetState::Disabled);
     let page = StatusPage {
         frame: Frame::new(observer.environment(), "status"),
         target: TargetView::of(status.as_ref().map(|status| &status.sql_target)),
         facts: facts(&observer, status.as_ref()),
-        counts: Counts::of(ledger.as_ref(), outbox.as_ref()),
+        counts: Counts::of(ledger.as_ref(), outbox.as_ref(), is_disabled, observer.is_broken()),
         attention: Attention::of(ledger.as_ref(), outbox.as_ref()),
     };
     let mut response = render(StatusCode::OK, &page);
@@ -172,7 +181,11 @@ impl TargetView {
         };
         let missing = missing
             .iter()
-            .map(|it| Missing::new(visible(&it.key), visible(&it.message), visible(&it.help)))
+            .map(|it| MissingView {
+                key: visible(&it.key),
+                message: Prose::of(&it.message),
+                help: Prose::of(&it.help),
+            })
             .collect();
         Self { state: word, class, glyph, meaning, missing_title, missing }
     }
@@ -182,6 +195,8 @@ impl Counts {
     fn of(
         ledger: Option<&Result<LedgerOverview, Trouble>>,
         outbox: Option<&Result<OutboxOverview, Trouble>>,
+        is_disabled: bool,
+        is_broken: bool,
     ) -> Self {
         let executions = ledger.and_then(|ledger| ledger.as_ref().ok()).map(|ledger| {
             let rows = Standing::ALL.iter().filter_map(|standing| {
@@ -193,7 +208,10 @@ impl Counts {
             rows.collect()
         });
         let counted = outbox.and_then(|outbox| outbox.as_ref().ok()).map(|outbox| {
-            let rows = Status::ALL.iter().filter_map(|status| {
+            // Attention first.
+            let is_calm = |status: &&Status| **status != Status::NeedsAttention;
+            let rest = Status::ALL.iter().filter(is_calm);
+            let rows = [Status::NeedsAttention].iter().chain(rest).filter_map(|status| {
                 let count = *outbox.counts.get(status)?;
                 let Badge { class, glyph } = Badge::from(*status);
                 let (word, state) = (status.as_str(), status.words());
@@ -204,11 +222,13 @@ impl Counts {
         Self {
             executions,
             executions_why: match ledger {
+                None if is_disabled => "Not read: the SQL target is disabled.",
                 None => "Not read: the SQL target is not ready.",
                 Some(_) => "Not known: the executions could not be read.",
             },
             outbox: counted,
             outbox_why: match outbox {
+                None if is_broken => "Not read: the configuration has problems.",
                 None => "Not read: no control catalog is configured.",
                 Some(_) => "Not known: the outbox could not be read.",
             },
@@ -250,10 +270,11 @@ impl Attention {
             (Some(_), Some(_)) => "Nothing needs attention.",
             (Some(_), None) => "No execution needs attention. There is no outbox to read.",
             (None, Some(_)) => "No step of the outbox needs attention. Executions were not read.",
-            (None, None) => "Nothing was read: the SQL target is not ready.",
+            (None, None) => "Nothing was read.",
         };
         let shown = items.len();
-        Self { total: shown, shown, is_cut, items, troubles, nothing }
+        let is_clear = ledger.is_some() && outbox.is_some();
+        Self { shown, is_clear, is_cut, items, troubles, nothing }
     }
 }
 
@@ -265,12 +286,18 @@ fn of_step(step: &ListedStep) -> Item {
         class,
         glyph,
         release: step.release.to_string(),
-        direction: step.direction.to_string(),
+        direction: direction(step.direction),
         source: "the plan stands still",
         since: Moment::of(&step.updated_at),
         error: LastError::of(step.last_error_code.as_deref(), step.last_error.as_deref()),
-        advice: step.status.advice().unwrap_or_default(),
+        advice: advice_on(step),
     }
+}
+
+/// What to do about a step, with its key in the command.
+pub(super) fn advice_on(step: &ListedStep) -> Prose {
+    let advice = step.status.advice().unwrap_or_default();
+    Prose::of(&advice.replace("STEP_KEY", step.step_key.as_str()))
 }
 
 fn of_receipt(receipt: &Receipt) -> Item {
@@ -281,10 +308,10 @@ fn of_receipt(receipt: &Receipt) -> Item {
         class,
         glyph,
         release: receipt.identity.release.to_string(),
-        direction: receipt.identity.direction.to_string(),
+        direction: direction(receipt.identity.direction),
         source: "on the target",
         since: Moment::of(receipt.updated_at.as_str()),
         error: LastError::of(receipt.last_error_code.as_deref(), receipt.last_error.as_deref()),
-        advice: receipt.standing.advice().unwrap_or_default(),
+        advice: Prose::of(receipt.standing.advice().unwrap_or_default()),
     }
 }

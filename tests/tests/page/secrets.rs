@@ -6,6 +6,17 @@ use tollgate_tests::page::{InUse, SECRETS, Served};
 async fn no_secret_is_in_any_answer_or_log() {
     let folder = tempfile::tempdir().unwrap();
     let in_use = InUse::start().await;
+    // Accounts whose names can be told from the program's own words.
+    let (target, control) = ("canary_reader", "canary_listener");
+    let server = &in_use.chain.server;
+    server.create_account(target, "canary-1", &[r"SELECT ON `plugin\_preview`.*"]).await;
+    server.create_account(control, "canary-2", &[r"SELECT ON `control\_plane`.*"]).await;
+    let accounts = [
+        ("SQL_TARGET_USERNAME", target),
+        ("SQL_TARGET_PASSWORD", "canary-1"),
+        ("CONTROL_USERNAME", control),
+        ("CONTROL_PASSWORD", "canary-2"),
+    ];
     let port = format!(":{}", in_use.chain.server.port());
     let url = format!("jdbc:mysql://127.0.0.1:1/{}", tollgate_tests::chain::TARGET);
     let odd = "jdbc:mysql://canary-user:canary-pass@127.0.0.1/plugin_preview";
@@ -20,7 +31,10 @@ async fn no_secret_is_in_any_answer_or_log() {
     ];
     for (number, changes) in cases.iter().enumerate() {
         let log = folder.path().join(number.to_string());
-        let mut served = Served::start(&in_use.chain, changes, &[], &log);
+        let changes = [&accounts[..], changes].concat();
+        let mut served = Served::start(&in_use.chain, &changes, &[], &log);
+        let status = served.get("/api/status").body;
+        assert_eq!(status.contains("\"ready\""), number == 0, "{status}");
         for path in
             ["/", "/executions", "/executions/summer-7:5", "/outbox", "/api/status", "/readyz", "/metrics"]
         {
