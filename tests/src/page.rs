@@ -189,7 +189,10 @@ impl InUse {
                      'statement 1: a deadlock, after another transaction'"
                 ),
             ),
-            ("summer-7:6", "status = 'PRUNED', policy_digest = '', decision_digest = ''".to_owned()),
+            (
+                "summer-7:6",
+                "status = 'PRUNED', policy_digest = '', decision_digest = ''".to_owned(),
+            ),
             (
                 "summer-7:6:compensate",
                 "direction = 'COMPENSATE', execution_count = 0, statements_done = 0, \
@@ -228,9 +231,8 @@ impl InUse {
 
     /// Changes a receipt by hand.
     pub async fn change(&self, key: &str, assignments: &str) {
-        let statement = format!(
-            "UPDATE {LEDGER} SET {assignments} WHERE step_idempotency_key = '{key}'"
-        );
+        let statement =
+            format!("UPDATE {LEDGER} SET {assignments} WHERE step_idempotency_key = '{key}'");
         self.chain.admin_run(&statement).await;
     }
 

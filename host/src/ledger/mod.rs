@@ -40,9 +40,7 @@ pub use completion::{CompleteError, FailError, Failure};
 pub use fault::LedgerFault;
 pub use inspection::{InspectError, Inspection};
 pub use lease::Lease;
-pub use listing::{
-    Filter, ListError, PAGE_SIZE_MAX, Page, ReadError, ReleaseError, UnreadableRow,
-};
+pub use listing::{Filter, ListError, PAGE_SIZE_MAX, Page, ReadError, ReleaseError, UnreadableRow};
 pub use overview::StandingCounts;
 pub use prune::PruneError;
 pub use receipt::{

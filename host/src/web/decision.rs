@@ -34,10 +34,7 @@ pub(super) enum Decided {
     /// The page was started without releases.
     NotAsked,
     /// The payload is not at hand, or there is no decision.
-    Unknown {
-        why: String,
-        help: String,
-    },
+    Unknown { why: String, help: String },
     /// Here it is.
     Known(Box<Decision>),
 }

@@ -118,9 +118,7 @@ pub(super) async fn page(
 /// Reads an execution on both sides. A side that cannot be read is said, and hides nothing of the
 /// other.
 pub(super) async fn details(observer: &Observer, key: &StepKey) -> Details {
-    let step = async {
-        if observer.has_control() { observer.step(key).await } else { Ok(None) }
-    };
+    let step = async { if observer.has_control() { observer.step(key).await } else { Ok(None) } };
     let (receipt, step) = tokio::join!(observer.receipt(key), step);
     let mut troubles = Vec::new();
     let mut kept = |trouble: Trouble| troubles.push(trouble);

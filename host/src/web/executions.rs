@@ -97,20 +97,16 @@ pub(super) async fn page(
     let (read, dialog) = tokio::join!(reading, opened(&observer, &asked, wanted.open.as_ref()));
     let link = |receipt: &Receipt| asked.link().with("open", receipt.key.as_str()).to_string();
     let page = match read {
-        Err(trouble) => ExecutionsPage {
-            trouble: Some(trouble),
-            dialog,
-            ..unanswered(&observer, form)
-        },
+        Err(trouble) => {
+            ExecutionsPage { trouble: Some(trouble), dialog, ..unanswered(&observer, form) }
+        }
         Ok((Page { receipts, next, unreadable }, unsettled)) => ExecutionsPage {
             frame: Frame::new(observer.environment(), "executions"),
             trouble: None,
             unsettled: unsettled
                 .map(|page| page.receipts)
                 .filter(|receipts| !receipts.is_empty())
-                .map(|receipts| {
-                    receipts.iter().map(|it| Row::new(it, link(it), false)).collect()
-                }),
+                .map(|receipts| receipts.iter().map(|it| Row::new(it, link(it), false)).collect()),
             rows: Some(receipts.iter().map(|it| Row::new(it, link(it), true)).collect()),
             unreadable,
             nothing: match (form.is_filtered, wanted.before) {
@@ -205,12 +201,8 @@ fn read(asked: &Asked) -> (Option<Wanted>, Form) {
     };
     let wanted = (|| {
         let (plugin, environment) = (plugin.ok()?, environment.ok()?);
-        let filter = Filter {
-            environment,
-            plugin,
-            direction: direction.ok()?,
-            standing: standing.ok()?,
-        };
+        let filter =
+            Filter { environment, plugin, direction: direction.ok()?, standing: standing.ok()? };
         Some(Wanted { filter, before: before.ok()?, open: open.ok()? })
     })();
     (wanted, form)
@@ -220,9 +212,7 @@ fn read(asked: &Asked) -> (Option<Wanted>, Form) {
 fn parsed<T: std::str::FromStr<Err: ToString>>(text: Option<&str>) -> Result<Option<T>, String> {
     match text.map(str::trim) {
         None | Some("") => Ok(None),
-        Some(text) => {
-            text.parse().map(Some).map_err(|error: T::Err| visible(&error.to_string()))
-        }
+        Some(text) => text.parse().map(Some).map_err(|error: T::Err| visible(&error.to_string())),
     }
 }
 
@@ -250,7 +240,8 @@ impl Row {
             receipt.standing,
             Standing::Succeeded | Standing::NotApplicable | Standing::Pruned
         );
-        let error = LastError::of(receipt.last_error_code.as_deref(), receipt.last_error.as_deref());
+        let error =
+            LastError::of(receipt.last_error_code.as_deref(), receipt.last_error.as_deref());
         Self {
             id: receipt.id,
             has_anchor,

@@ -80,9 +80,10 @@ pub(super) async fn page(
             })
             .collect(),
         is_filtered: !state.is_empty(),
-        state_problem: status.as_ref().err().map(|_| {
-            format!("`{}` is not a state: choose one of the list", visible(&cut(&state)))
-        }),
+        state_problem: status
+            .as_ref()
+            .err()
+            .map(|_| format!("`{}` is not a state: choose one of the list", visible(&cut(&state)))),
         page_problem: start
             .as_ref()
             .err()

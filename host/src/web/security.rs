@@ -1,6 +1,6 @@
 //! What every answer and every request is held to, whatever the route.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -42,6 +42,9 @@ pub(super) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
+    let begun = Instant::now();
+    let span =
+        tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
     let mut response = match refusal(exposure, &request) {
         Some(refused) => refused,
         None => match tokio::time::timeout(ANSWER_BUDGET, next.run(request)).await {
@@ -53,6 +56,10 @@ pub(super) async fn guard(
             ),
         },
     };
+    span.in_scope(|| {
+        let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(status = response.status().as_u16(), took_ms, "answered");
+    });
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));

@@ -80,9 +80,12 @@ async fn every_answer_carries_what_keeps_it_safe() {
     let front = served.get("/").body;
     let style = front.split('"').find(|part| part.ends_with(".css")).unwrap();
     for route in ROUTES.iter().copied().chain([style]) {
-        for (method, host) in
-            [("GET", &*served.address), ("HEAD", "localhost"), ("POST", "localhost"), ("GET", "x.y")]
-        {
+        for (method, host) in [
+            ("GET", &*served.address),
+            ("HEAD", "localhost"),
+            ("POST", "localhost"),
+            ("GET", "x.y"),
+        ] {
             let answer = served.ask(method, route, host);
             let policy = answer.header("content-security-policy");
             assert!(policy.starts_with("default-src 'none'; style-src 'self'; img-src 'self'; "));

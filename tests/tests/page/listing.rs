@@ -57,7 +57,9 @@ async fn filters_show_what_they_say_and_keep_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let in_use = InUse::start().await;
     in_use.add_many("bulk", 120).await;
-    in_use.change("bulk-7", "environment_code = 'live', external_receipt = 'sql:live:bulk-7'").await;
+    in_use
+        .change("bulk-7", "environment_code = 'live', external_receipt = 'sql:live:bulk-7'")
+        .await;
     let served = Served::start(&in_use.chain, &[], &[], &folder.path().join("log"));
     let listed = |query: &str| {
         let answer = served.get(&format!("/executions?{query}"));

@@ -5,7 +5,9 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use tollgate::control::Control;
 use tollgate::ledger::{ClaimError, LedgerFault};
 use tollgate::target::{SessionContract, Target};
-use tollgate_tests::chain::{CONTROL_PASSWORD, CONTROL_USER, Chain, TARGET, TARGET_PASSWORD, TARGET_USER};
+use tollgate_tests::chain::{
+    CONTROL_PASSWORD, CONTROL_USER, Chain, TARGET, TARGET_PASSWORD, TARGET_USER,
+};
 use tollgate_tests::page::Served;
 use tollgate_tests::place::forward;
 use tollgate_tests::server::Flavour;
@@ -84,7 +86,10 @@ fn the_pages_sources_name_no_write() {
         seen.called.extend(found.called);
     }
     for read in ["read_only", "list", "unsettled", "needing_attention"] {
-        assert!(seen.called.iter().any(|it| it == read), "`{read}` is not seen: the scan is broken");
+        assert!(
+            seen.called.iter().any(|it| it == read),
+            "`{read}` is not seen: the scan is broken"
+        );
     }
     // Each of them is a name of the library, or the list means nothing.
     let mut library = Names::default();
@@ -115,10 +120,7 @@ async fn the_server_itself_refuses_a_write_in_the_pages_sessions() {
         connection.close().await;
         let control = Control::new(config.control.as_ref().unwrap()).read_only();
         let mut connection = control.open().await.unwrap();
-        for statement in [
-            "DELETE FROM factory_plugin_control_outbox",
-            "CREATE TABLE t (id INT)",
-        ] {
+        for statement in ["DELETE FROM factory_plugin_control_outbox", "CREATE TABLE t (id INT)"] {
             let refused = connection.conn().query_drop(statement).await;
             let Err(mysql_async::Error::Server(error)) = refused else {
                 panic!("{flavour}: {refused:?}");

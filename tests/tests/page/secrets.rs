@@ -35,9 +35,15 @@ async fn no_secret_is_in_any_answer_or_log() {
         let mut served = Served::start(&in_use.chain, &changes, &[], &log);
         let status = served.get("/api/status").body;
         assert_eq!(status.contains("\"ready\""), number == 0, "{status}");
-        for path in
-            ["/", "/executions", "/executions/summer-7:5", "/outbox", "/api/status", "/readyz", "/metrics"]
-        {
+        for path in [
+            "/",
+            "/executions",
+            "/executions/summer-7:5",
+            "/outbox",
+            "/api/status",
+            "/readyz",
+            "/metrics",
+        ] {
             let answer = served.get(path);
             for secret in SECRETS.iter().copied().chain([&*port]) {
                 assert!(!answer.body.contains(secret), "{path} shows `{secret}`: {}", answer.body);

@@ -32,8 +32,8 @@ use crate::config::SqlTargetConfig;
 use crate::fault_points::{Point, reach};
 use crate::ids::{Catalog, Direction, EnvironmentCode, ExecutorCode, ExternalReceipt};
 use crate::ledger::{
-    Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, Receipt,
-    Standing, StepIdentity,
+    Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, Receipt, Standing,
+    StepIdentity,
 };
 use crate::plan::{ContributionCatalog, Needs, Refusal, RefusalCode, Step};
 use crate::policy::{Admitted, Policy};
