@@ -246,7 +246,7 @@ impl Claiming<'_> {
                 Some(_) => self.write_turning(connection, &view, write).await,
             };
             if yielded(written).await? {
-                if is_abandoned(&view.state) {
+                if is_abandoned(view.state) {
                     metrics().takeover();
                 }
                 return self.answered(connection, &view, claim.answer, sent_at).await;
@@ -417,7 +417,7 @@ impl Claiming<'_> {
 }
 
 /// Whether another holder had the step, whose lease is over.
-const fn is_abandoned(state: &State) -> bool {
+const fn is_abandoned(state: State) -> bool {
     matches!(state, State::Running { whose: Whose::Other, lease: LeaseTime::Over, .. })
 }
 

@@ -1,6 +1,7 @@
 //! What of the ledger a person has to see first.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::Ledger;
 use super::listing::{ListError, Page, has_standing, page};
@@ -33,7 +34,7 @@ impl Ledger {
         let mut any = Vec::new();
         for (place, standing) in Standing::UNSETTLED.iter().enumerate() {
             let condition = has_standing(*standing, options.executions_max);
-            rank.push_str(&format!(" WHEN {condition} THEN {place}"));
+            let _ = write!(rank, " WHEN {condition} THEN {place}");
             any.push(format!("({condition})"));
         }
         let query = format!(
@@ -59,7 +60,7 @@ impl Ledger {
         let mut case = String::from("CASE");
         for standing in Standing::ALL {
             let condition = has_standing(*standing, options.executions_max);
-            case.push_str(&format!(" WHEN {condition} THEN '{}'", standing.as_str()));
+            let _ = write!(case, " WHEN {condition} THEN '{}'", standing.as_str());
         }
         let query = format!(
             "SELECT counted.standing, COUNT(*) AS receipt_count \

@@ -171,7 +171,7 @@ impl Metrics {
         OpenSession(&self.target_sessions)
     }
 
-    /// Everything in the text format of OpenMetrics, with what `beside` holds.
+    /// Everything in the text format that Prometheus reads, with what `beside` holds.
     ///
     /// # Errors
     ///

@@ -135,23 +135,22 @@ impl DecisionView {
     pub(super) fn new(decided: Decided, receipt: &Receipt) -> Self {
         match decided {
             Decided::NotAsked => Self::without(
-                "The ledger keeps digests and no payload.".to_owned(),
+                "The ledger keeps digests and no payload.",
                 "start `tollgate serve --releases DIR` with the installed releases: the payload is \
-                 then decided again and shown"
-                    .to_owned(),
+                 then decided again and shown",
             ),
             Decided::Unknown { why, help } => {
-                Self::without(format!("The statements cannot be shown: {why}."), help)
+                Self::without(&format!("The statements cannot be shown: {why}."), &help)
             }
             Decided::Known(decision) => Self::known(&decision, receipt),
         }
     }
 
-    fn without(verdict: String, help: String) -> Self {
+    fn without(verdict: &str, help: &str) -> Self {
         Self {
             is_match: false,
-            verdict: Prose::of(&verdict),
-            help: Some(Prose::of(&help)),
+            verdict: Prose::of(verdict),
+            help: Some(Prose::of(help)),
             statements: Vec::new(),
             diagnostics: Vec::new(),
             no_diagnostics: "Not known without the payload.",

@@ -1,12 +1,11 @@
 //! What every page has: its frame, moments, long texts and what went wrong.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use askama::Template;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::assets;
+use crate::clock::utc_now;
 use crate::ids::EnvironmentCode;
 use crate::text::visible;
 
@@ -33,7 +32,7 @@ impl Frame {
             style: assets::style_path(),
             icon: assets::icon_path(),
             version: env!("CARGO_PKG_VERSION"),
-            read_at: now(),
+            read_at: utc_now(),
         }
     }
 }
@@ -64,26 +63,6 @@ impl Moment {
         let zoned = format!("{}Z", shown.trim_end_matches('Z'));
         Self { iso: time.to_owned(), shown, zoned, exact }
     }
-}
-
-/// Now, on this machine's clock, to the second: when the page was read. Orders nothing.
-fn now() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    utc(since.as_secs())
-}
-
-/// Seconds since 1970 as a date of the Gregorian calendar, by Howard Hinnant's `civil_from_days`.
-fn utc(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 /// A text of any length and any content: cut, with a way to see the rest.
@@ -216,15 +195,6 @@ pub(super) fn render(status: StatusCode, page: &impl Template) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_those_of_the_calendar() {
-        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
-        assert_eq!(utc(951_782_399), "2000-02-28T23:59:59Z");
-        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(utc(1_798_761_599), "2026-12-31T23:59:59Z");
-        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
-    }
 
     #[test]
     fn a_moment_keeps_its_zone() {

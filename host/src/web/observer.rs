@@ -55,7 +55,7 @@ enum Source {
     /// A configuration that can be used.
     Reader(Arc<StatusReader>),
     /// One that has problems, which are all there is to say.
-    Broken(RegistryStatus),
+    Broken(Box<RegistryStatus>),
 }
 
 /// The target, for reading.
@@ -114,7 +114,7 @@ impl Observer {
         let status = RegistryStatus::of_broken(errors, policy);
         Self {
             environment: status.environment.clone(),
-            status: Source::Broken(status),
+            status: Source::Broken(Box::new(status)),
             target: None,
             control: None,
             outbox: Outbox::default(),
@@ -143,7 +143,7 @@ impl Observer {
     pub(super) async fn status(&self) -> RegistryStatus {
         match &self.status {
             Source::Reader(reader) => reader.status().await,
-            Source::Broken(status) => status.clone(),
+            Source::Broken(status) => (**status).clone(),
         }
     }
 
@@ -156,7 +156,7 @@ impl Observer {
                 let looking = tokio::spawn(async move { reader.status().await });
                 tokio::time::timeout(PATIENCE, looking).await.ok()?.ok()
             }
-            Source::Broken(status) => Some(status.clone()),
+            Source::Broken(status) => Some((**status).clone()),
         }
     }
 
