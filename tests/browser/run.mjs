@@ -115,7 +115,7 @@ for (const [name, word] of [["ready", "ready"], ["disabled", "disabled"], ["inco
     check(status.sqlTarget.state === word, `${name}: ${JSON.stringify(status)}`);
     for (const { key, help } of status.sqlTarget.missing ?? []) {
       const shown = await text(page, ".missing li");
-      check(shown.some((it) => it.includes(key) && it.includes(help)), `${name} shows ${key}: ${shown}`);
+      check(shown.some((it) => it.includes(key) && it.includes(help.replaceAll("`", ""))), `${name} shows ${key}: ${shown}`);
     }
   });
 }

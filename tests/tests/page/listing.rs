@@ -187,9 +187,9 @@ async fn hostile_texts_and_rows_are_shown_and_hide_nothing() {
     in_use.change("edited-1", "plugin_code = '<script>1'").await;
     in_use.copy("'edited-2'", "").await;
     in_use.change("edited-2", "completed_at = NULL").await;
-    let log = folder.path().join("log");
     let releases = in_use.releases();
-    let served = Served::start(&in_use.chain, &[], &["--releases", &releases], &log);
+    let served =
+        Served::start(&in_use.chain, &[], &["--releases", &releases], &folder.path().join("log"));
     let mut pages = BTreeSet::new();
     for path in [
         "/",

@@ -8,9 +8,16 @@ async fn no_secret_is_in_any_answer_or_log() {
     let in_use = InUse::start().await;
     // Accounts whose names can be told from the program's own words.
     let (target, control) = ("canary_reader", "canary_listener");
-    let server = &in_use.chain.server;
-    server.create_account(target, "canary-1", &[r"SELECT ON `plugin\_preview`.*"]).await;
-    server.create_account(control, "canary-2", &[r"SELECT ON `control\_plane`.*"]).await;
+    in_use
+        .chain
+        .server
+        .create_account(target, "canary-1", &[r"SELECT ON `plugin\_preview`.*"])
+        .await;
+    in_use
+        .chain
+        .server
+        .create_account(control, "canary-2", &[r"SELECT ON `control\_plane`.*"])
+        .await;
     let accounts = [
         ("SQL_TARGET_USERNAME", target),
         ("SQL_TARGET_PASSWORD", "canary-1"),
