@@ -3,7 +3,7 @@
 //! Host time paces (how long to wait, how long something took). It never decides who owns a lease
 //! and never orders anything: those read the database's clock.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Monotonic time.
 pub trait Clock: Send + Sync + 'static {
@@ -38,9 +38,39 @@ pub fn jittered(duration: Duration) -> Duration {
     duration.mul_f64(1.0 - f64::from(low) / f64::from(u32::MAX) / 2.0)
 }
 
+/// Now on this machine's clock, UTC, to the second, such as `2026-01-31T09:30:00Z`: for people to read,
+/// and nothing is ever compared with it.
+pub fn utc_now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    utc(since.as_secs())
+}
+
+/// Seconds since 1970 as a date of the Gregorian calendar, by Howard Hinnant's `civil_from_days`.
+fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(utc(1_798_761_599), "2026-12-31T23:59:59Z");
+        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
 
     #[test]
     fn jitter_leaves_at_least_half_and_never_adds() {

@@ -14,6 +14,7 @@ pub mod fault_points;
 pub mod ids;
 pub mod jdbc;
 pub mod ledger;
+pub mod metrics;
 pub mod outbox;
 pub mod plan;
 pub mod planted;
@@ -24,6 +25,7 @@ pub mod session;
 #[cfg(feature = "registry")]
 pub mod signature;
 pub mod target;
+pub mod text;
 #[cfg(feature = "web")]
 pub mod web;
 pub mod worker;

@@ -19,6 +19,7 @@ pub mod installation;
 pub mod matrix;
 pub mod native;
 pub mod oci;
+pub mod page;
 pub mod peak;
 pub mod place;
 pub mod process;

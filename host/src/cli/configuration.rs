@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use tollgate::config::{Config, ConfigErrors, ConfigProblem, ControlConfig, SqlTargetConfig};
 use tollgate::ids::ExecutorCode;
 use tollgate::policy::Policy;
-use tollgate::target::SessionContract;
 
 use super::sandbox::{self, RuntimeArguments, StoreArguments};
 use super::{Failure, Global};
@@ -42,16 +41,6 @@ pub(super) fn sql_policy(
     runtime: &RuntimeArguments,
 ) -> Result<Policy, Failure> {
     sandbox::load_pinned(&runtime.start()?, &store.open()?, &ExecutorCode::sql_jdbc_v1())
-}
-
-/// The session a policy's reading of SQL assumes.
-pub(super) fn contract(policy: &Policy) -> SessionContract {
-    let session = &policy.description().session;
-    SessionContract {
-        sql_mode: session.sql_mode.clone(),
-        character_set: session.character_set.clone(),
-        time_zone: session.time_zone.clone(),
-    }
 }
 
 /// Waits for a future.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use tollgate::config::{Config, ConfigErrors, KEYS, ProblemCode, SqlTargetConfig};
+use tollgate::executor::session_contract;
 use tollgate::ids::ExecutorCode;
 use tollgate::ledger::ShapeError;
 use tollgate::policy::Policy;
@@ -123,7 +124,8 @@ async fn examine_target(
     config: &SqlTargetConfig,
     policy: &Policy,
 ) -> Exit {
-    let mut connection = match Target::new(config).open(&configuration::contract(policy)).await {
+    let contract = session_contract(&policy.description().session);
+    let mut connection = match Target::new(config).open(&contract).await {
         Ok(connection) => connection,
         Err(error) => {
             findings.is_missing(&format!("target: {}", with_causes(&error)));

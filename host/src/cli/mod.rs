@@ -22,6 +22,7 @@ mod receipts;
 mod reconcile;
 mod replace;
 mod sandbox;
+mod serve;
 mod status;
 mod submit;
 mod target;
@@ -67,6 +68,7 @@ commands! {
     Status(status::Status),
     Receipts(receipts::Receipts),
     Evidence(evidence::Evidence),
+    Serve(serve::Serve),
     Doctor(doctor::Doctor),
     Init(init::Init),
     Target(target::Target),

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use tollgate::config::ConfigErrors;
 use tollgate::executor::{
     ExecutorRegistry, Missing, PolicyStatus, RegistryError, RegistryStatus, SqlTargetState,
 };
@@ -54,32 +53,12 @@ impl Run for Status {
             }
             Err(errors) => {
                 let policy = store.pin(&ExecutorCode::sql_jdbc_v1()).ok().map(PolicyStatus::from);
-                (of_broken(&errors, policy), Exit::Usage)
+                (RegistryStatus::of_broken(&errors, policy), Exit::Usage)
             }
         };
         let text = if self.json { output::json_line(&status) } else { human(&status) };
         output::print(&text)?;
         Ok(exit)
-    }
-}
-
-/// The status under a configuration that has problems: what is missing are its variables.
-fn of_broken(errors: &ConfigErrors, policy: Option<PolicyStatus>) -> RegistryStatus {
-    let partial = errors.partial();
-    let missing = errors
-        .problems()
-        .iter()
-        .map(|problem| {
-            Missing::new(problem.variable.clone(), &problem.message, problem.help.clone())
-        })
-        .collect();
-    RegistryStatus {
-        executor: partial.executor.clone().unwrap_or_else(ExecutorCode::dry_run_v1),
-        executors: vec![ExecutorCode::dry_run_v1()],
-        sql_target: SqlTargetState::Incomplete { missing },
-        environment: partial.environment.clone(),
-        catalog: partial.catalog.clone(),
-        policy,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use tollgate::ids::Catalog;
-use tollgate::target::grants_sql;
+use tollgate::target::{grants_sql, reader_grants_sql};
 
 use super::{Exit, Failure, Global, Run, configuration, output};
 
@@ -28,6 +28,7 @@ enum Command {
 Examples:
   tollgate target grants --catalog plugin_preview
   tollgate target grants > account.sql
+  tollgate target grants --read-only        # for the account of `tollgate serve`
 
 Exit codes:
   0  printed
@@ -36,6 +37,9 @@ struct Grants {
     /// The catalog [default: the configured one]
     #[arg(long)]
     catalog: Option<Catalog>,
+    /// For an account that only reads: enough for the status page
+    #[arg(long)]
+    read_only: bool,
 }
 
 impl Run for Target {
@@ -52,7 +56,8 @@ impl Run for Grants {
             Some(catalog) => catalog,
             None => configured(global)?,
         };
-        output::print(&grants_sql(&catalog))?;
+        let sql = if self.read_only { reader_grants_sql(&catalog) } else { grants_sql(&catalog) };
+        output::print(&sql)?;
         Ok(Exit::Done)
     }
 }

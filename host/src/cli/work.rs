@@ -54,7 +54,7 @@ pub(super) struct Work {
     /// Drain when nothing is left to do, instead of waiting for more
     #[arg(long)]
     until_idle: bool,
-    /// Answer /healthz and /readyz over HTTP there; port 0 chooses a free one
+    /// Answer /healthz, /readyz and /metrics over HTTP there; port 0 chooses a free one
     ///
     /// /healthz says that the process is alive, /readyz that it works: 503, with the reasons, while
     /// it drains or the control catalog or the target is away. Nothing secret is answered.

@@ -19,6 +19,7 @@ use crate::session::{
 #[derive(Clone)]
 pub struct Control {
     config: Arc<ControlConfig>,
+    reads_only: bool,
 }
 
 impl fmt::Debug for Control {
@@ -102,7 +103,14 @@ impl fmt::Debug for ControlConnection {
 impl Control {
     /// The control catalog a configuration describes. Nothing is opened.
     pub fn new(config: &ControlConfig) -> Self {
-        Self { config: Arc::new(config.clone()) }
+        Self { config: Arc::new(config.clone()), reads_only: false }
+    }
+
+    /// The same catalog, opened for reading: in its sessions the server itself refuses every write.
+    /// For whoever only looks.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Self { reads_only: true, ..self }
     }
 
     /// Opens a connection and pins its session: utf8mb4, UTC, READ COMMITTED, strict, bounded lock
@@ -118,7 +126,7 @@ impl Control {
             connect_timeout: self.config.connect_timeout,
         };
         let mut conn = session::open(&spec).await.map_err(ControlError::Server)?;
-        match prepare(&mut conn).await {
+        match prepare(&mut conn, self.reads_only).await {
             Ok(server) => Ok(ControlConnection { conn, server }),
             Err(error) => {
                 session::close(conn).await;
@@ -128,8 +136,8 @@ impl Control {
     }
 }
 
-async fn prepare(conn: &mut Conn) -> Result<ServerIdentity, ControlError> {
-    let pins = pins();
+async fn prepare(conn: &mut Conn, reads_only: bool) -> Result<ServerIdentity, ControlError> {
+    let pins = pins(reads_only);
     let mut names = IDENTITY_VARIABLES.to_vec();
     names.extend(pins.iter().flat_map(|pin| pin.names.iter().copied()));
     let known = Variables::session(conn, &names).await.map_err(ControlError::Server)?;
@@ -144,13 +152,14 @@ async fn prepare(conn: &mut Conn) -> Result<ServerIdentity, ControlError> {
 /// The outbox's statements are short; a lock it waits longer for is another's trouble.
 const LOCK_WAIT_SECONDS: u64 = 10;
 
-fn pins() -> Vec<Pin> {
+fn pins(reads_only: bool) -> Vec<Pin> {
     vec![
         Pin::read_back(&["character_set_client"], "utf8mb4"),
         Pin::text(&["sql_mode"], "STRICT_TRANS_TABLES"),
         Pin::text(&["time_zone"], "+00:00"),
         Pin::switch(&["autocommit"], true),
         Pin::text(&["transaction_isolation", "tx_isolation"], "READ-COMMITTED"),
+        Pin::switch(&["transaction_read_only", "tx_read_only"], reads_only),
         Pin::text(&["completion_type"], "NO_CHAIN"),
         Pin::causal_reads(),
         Pin::number(&["lock_wait_timeout"], LOCK_WAIT_SECONDS),

@@ -90,7 +90,7 @@ impl Executor for DryRunV1 {
         Box::pin(
             async move {
                 let outcome = self.carry_out(step, contributions).await;
-                outcome.record();
+                outcome.record(&self.code);
                 outcome
             }
             .instrument(span),

@@ -13,23 +13,29 @@ mod classify;
 mod dry_run;
 mod error;
 mod outcome;
+mod probe;
 mod registry;
 mod sql_jdbc;
 mod status;
+mod status_reader;
 
 pub use admission::Findings;
 pub use classify::{Refusal as ServerRefusal, ServerError};
 pub use dry_run::{DryRunReport, DryRunV1};
 pub use error::ExecutionError;
 pub use outcome::{Outcome, Uncertainty};
-pub use registry::{ExecutorRegistry, ExecutorUnavailable, RegistryError, STATUS_BUDGET};
+pub use probe::STATUS_BUDGET;
+pub use registry::{ExecutorRegistry, ExecutorUnavailable, RegistryError};
 pub use sql_jdbc::{Drift, SqlJdbcV1};
 pub use status::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
+pub use status_reader::StatusReader;
 
 pub use crate::plan::BoxFuture;
 
 use crate::ids::ExecutorCode;
 use crate::plan::{ContributionCatalog, Step};
+use crate::policy::Session;
+use crate::target::SessionContract;
 
 /// Carries out steps under a code that never changes its meaning.
 ///
@@ -54,6 +60,15 @@ pub trait Executor: Send + Sync {
     /// an executor that leaves nothing behind, as by default, has nothing to do.
     fn abandon<'a>(&'a self, _step: &'a Step) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+/// The session a policy's reading of SQL assumes, as a target pins it.
+pub fn session_contract(session: &Session) -> SessionContract {
+    SessionContract {
+        sql_mode: session.sql_mode.clone(),
+        character_set: session.character_set.clone(),
+        time_zone: session.time_zone.clone(),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::error::ExecutionError;
-use crate::ids::ExternalReceipt;
+use crate::ids::{ExecutorCode, ExternalReceipt};
 use crate::ledger::Busy;
+use crate::metrics::metrics;
 
 /// What came of a step.
 #[derive(Debug)]
@@ -92,9 +93,10 @@ impl Outcome {
         }
     }
 
-    /// Writes the outcome to the current span's events.
-    pub(super) fn record(&self) {
+    /// Writes the outcome to the current span's events, and counts it.
+    pub(super) fn record(&self, executor: &ExecutorCode) {
         let outcome = self.as_str();
+        metrics().step(executor.as_str(), outcome, self.code().unwrap_or_default());
         match self {
             Self::Applied(receipt) => tracing::info!(outcome, external_receipt = %receipt, "step"),
             Self::NotApplied { error, retryable } => tracing::warn!(

@@ -3,43 +3,25 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-use tokio::sync::Mutex;
 
 use super::Executor;
 use super::dry_run::DryRunV1;
 use super::sql_jdbc::SqlJdbcV1;
-use super::status::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
+use super::status::RegistryStatus;
+use super::status_reader::StatusReader;
 use crate::config::Config;
 use crate::ids::{Catalog, ExecutorCode, InvalidName};
 use crate::policy::{LoadError, Policy, PolicyRuntime, PolicyStore, StoreError};
-
-/// How long a status may take when the target does not answer. Shorter than people and probes wait.
-pub const STATUS_BUDGET: Duration = Duration::from_secs(5);
-
-/// How long a status is given again without looking: a page that many people watch opens no more
-/// connections than one that nobody does.
-const STATUS_FRESH: Duration = Duration::from_secs(1);
 
 /// The catalog a dry run decides for while no target is enabled.
 const REHEARSAL_CATALOG: &str = "tollgate_rehearsal";
 
 /// The installed executors.
 pub struct ExecutorRegistry {
-    configured: ExecutorCode,
     installed: BTreeMap<ExecutorCode, Arc<dyn Executor>>,
-    policy: Option<PolicyStatus>,
-    sql_target: Option<SqlTarget>,
-}
-
-/// `sql-jdbc:v1` while its target is enabled.
-struct SqlTarget {
-    executor: Arc<SqlJdbcV1>,
-    /// Whether everything held once. Every execution verifies it again for itself.
-    was_ready: AtomicBool,
-    last: Mutex<Option<(Instant, SqlTargetState)>>,
+    /// `sql-jdbc:v1` while its target is enabled; given out once that was ready.
+    sql: Option<Arc<SqlJdbcV1>>,
+    reader: StatusReader,
 }
 
 /// The registry could not be set up.
@@ -98,11 +80,11 @@ impl ExecutorUnavailable {
 impl ExecutorRegistry {
     /// A registry without executors, for an embedder that brings its own.
     pub fn empty(configured: ExecutorCode) -> Self {
-        Self { configured, installed: BTreeMap::new(), policy: None, sql_target: None }
+        Self { installed: BTreeMap::new(), sql: None, reader: StatusReader::bare(configured) }
     }
 
     /// The registry of a configuration: `dry-run:v1` always, and `sql-jdbc:v1` once its target is
-    /// enabled and ready. Looks at the target, for [`STATUS_BUDGET`] at most.
+    /// enabled and ready. Looks at the target, for [`STATUS_BUDGET`](super::STATUS_BUDGET) at most.
     ///
     /// # Errors
     ///
@@ -118,17 +100,12 @@ impl ExecutorRegistry {
             Some(target) => target.catalog.clone(),
             None => REHEARSAL_CATALOG.parse::<Catalog>().map_err(RegistryError::Rehearsal)?,
         };
-        let mut registry = Self::empty(config.executor.clone());
-        registry.policy = Some(PolicyStatus::from(policy.pin()));
+        let reader = StatusReader::new(config, &policy);
+        let mut registry = Self { installed: BTreeMap::new(), sql: None, reader };
         registry.install(Arc::new(DryRunV1::new(policy.clone(), catalog)));
-        registry.sql_target = config.sql_target.as_ref().map(|target| SqlTarget {
-            executor: Arc::new(SqlJdbcV1::new(target, policy)),
-            was_ready: AtomicBool::new(false),
-            last: Mutex::new(None),
-        });
-        if let Some(target) = &registry.sql_target {
-            target.state().await;
-        }
+        let sql = config.sql_target.as_ref().map(|target| SqlJdbcV1::new(target, policy));
+        registry.sql = sql.map(Arc::new);
+        registry.status().await;
         Ok(registry)
     }
 
@@ -149,10 +126,10 @@ impl ExecutorRegistry {
         if *code != ExecutorCode::sql_jdbc_v1() {
             return Err(ExecutorUnavailable::Unknown(code.clone()));
         }
-        match &self.sql_target {
+        match &self.sql {
             None => Err(ExecutorUnavailable::TargetDisabled(code.clone())),
-            Some(target) if target.was_ready.load(Ordering::Relaxed) => {
-                let executor: Arc<dyn Executor> = target.executor.clone();
+            Some(sql) if self.reader.was_ready() == Some(true) => {
+                let executor: Arc<dyn Executor> = sql.clone();
                 Ok(executor)
             }
             Some(_) => Err(ExecutorUnavailable::TargetIncomplete(code.clone())),
@@ -165,62 +142,13 @@ impl ExecutorRegistry {
     ///
     /// It is not installed.
     pub fn configured(&self) -> Result<Arc<dyn Executor>, ExecutorUnavailable> {
-        self.executor(&self.configured)
+        self.executor(self.reader.executor())
     }
 
-    /// The status: looks at the target, for [`STATUS_BUDGET`] at most, and installs `sql-jdbc:v1`
+    /// The status: looks at the target, for [`STATUS_BUDGET`](super::STATUS_BUDGET) at most, and installs `sql-jdbc:v1`
     /// when it has become ready.
     pub async fn status(&self) -> RegistryStatus {
-        let sql_target = match &self.sql_target {
-            None => SqlTargetState::Disabled,
-            Some(target) => target.state().await,
-        };
-        let sql = self.sql_target.as_ref();
-        let sql_code = sql
-            .filter(|target| target.was_ready.load(Ordering::Relaxed))
-            .map(|target| target.executor.code());
-        let mut executors: Vec<_> = self.installed.keys().chain(sql_code).cloned().collect();
-        executors.sort();
-        executors.dedup();
-        RegistryStatus {
-            executor: self.configured.clone(),
-            executors,
-            sql_target,
-            environment: sql.map(|target| target.executor.environment().clone()),
-            catalog: sql.map(|target| target.executor.catalog().clone()),
-            policy: self.policy.clone(),
-        }
-    }
-}
-
-impl SqlTarget {
-    async fn state(&self) -> SqlTargetState {
-        let looked = tokio::time::timeout(STATUS_BUDGET, async {
-            // One look at a time: callers that wait get what the one before them found.
-            let mut last = self.last.lock().await;
-            if let Some((at, state)) = last.as_ref()
-                && at.elapsed() < STATUS_FRESH
-            {
-                return state.clone();
-            }
-            let state = match self.executor.probe().await {
-                Ok(warnings) => SqlTargetState::Ready { warnings },
-                Err(missing) => SqlTargetState::Incomplete { missing },
-            };
-            *last = Some((Instant::now(), state.clone()));
-            state
-        });
-        let state = looked.await.unwrap_or_else(|_| SqlTargetState::Incomplete {
-            missing: vec![Missing::new(
-                "target-timed-out",
-                format!("the target was not verified within {} s", STATUS_BUDGET.as_secs()),
-                "check that the server runs, and host, port and firewall",
-            )],
-        });
-        if matches!(state, SqlTargetState::Ready { .. }) {
-            self.was_ready.store(true, Ordering::Relaxed);
-        }
-        state
+        self.reader.status_with(self.installed.keys().cloned().collect()).await
     }
 }
 
@@ -239,9 +167,8 @@ async fn load(store: &PolicyStore, runtime: &PolicyRuntime) -> Result<Policy, Re
 impl fmt::Debug for ExecutorRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExecutorRegistry")
-            .field("configured", &self.configured)
             .field("installed", &self.installed.keys().collect::<Vec<_>>())
-            .field("policy", &self.policy)
+            .field("reader", &self.reader)
             .finish_non_exhaustive()
     }
 }

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use crate::config::ConfigErrors;
 use crate::digest::Digest;
 use crate::ids::{Catalog, EnvironmentCode, ExecutorCode};
 
@@ -35,6 +36,24 @@ pub struct PolicyStatus {
     pub version: semver::Version,
     /// The digest of its component.
     pub digest: Digest,
+}
+
+impl RegistryStatus {
+    /// The status under a configuration that has problems: what is missing are its variables.
+    pub fn of_broken(errors: &ConfigErrors, policy: Option<PolicyStatus>) -> Self {
+        let partial = errors.partial();
+        let missing = errors.problems().iter().map(|problem| {
+            Missing::new(problem.variable.clone(), &problem.message, problem.help.clone())
+        });
+        Self {
+            executor: partial.executor.clone().unwrap_or_else(ExecutorCode::dry_run_v1),
+            executors: vec![ExecutorCode::dry_run_v1()],
+            sql_target: SqlTargetState::Incomplete { missing: missing.collect() },
+            environment: partial.environment.clone(),
+            catalog: partial.catalog.clone(),
+            policy,
+        }
+    }
 }
 
 impl From<&crate::policy::PolicyPin> for PolicyStatus {

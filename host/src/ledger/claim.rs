@@ -9,7 +9,7 @@ use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX, Status};
 use super::request::{Busy, BusyReason, Claim, ClaimRequest};
 use super::row::{Holder, LEASE_SECONDS_MAX, LedgerRow};
 use super::shape::ShapeError;
-use super::state::{Answer, Event, State, Transition, Whose, Write, transition};
+use super::state::{Answer, Event, LeaseTime, State, Transition, Whose, Write, transition};
 use super::takeover::{self, Remains};
 use super::view::{TAKEN, View};
 use super::{Ledger, sql, writes};
@@ -17,6 +17,7 @@ use crate::blame::Blame;
 use crate::clock::{Clock, MonotonicClock, jittered};
 use crate::fault_points::{Point, at};
 use crate::ids::{Direction, ExternalReceipt};
+use crate::metrics::metrics;
 use crate::planted::{Bug, is_planted};
 use crate::target::TargetConnection;
 
@@ -144,7 +145,7 @@ impl Ledger {
         connection: &mut TargetConnection,
         request: &ClaimRequest,
     ) -> Result<Claim, ClaimError> {
-        self.claim_with(connection, request, LeaseToken::fresh()).await
+        counted(self.claim_with(connection, request, LeaseToken::fresh()).await)
     }
 
     /// Finds out, on a new connection, what came of a claim whose answer was lost, and goes on with it.
@@ -157,6 +158,15 @@ impl Ledger {
     ///
     /// As [`Ledger::claim`].
     pub async fn resume(
+        &self,
+        connection: &mut TargetConnection,
+        request: &ClaimRequest,
+        pending: PendingClaim,
+    ) -> Result<Claim, ClaimError> {
+        counted(self.resume_with(connection, request, pending).await)
+    }
+
+    async fn resume_with(
         &self,
         connection: &mut TargetConnection,
         request: &ClaimRequest,
@@ -207,6 +217,15 @@ impl Ledger {
             Err(Stop::Fault(fault)) => Err(ClaimError::Fault(fault)),
         }
     }
+}
+
+/// Counts the answer.
+fn counted(answer: Result<Claim, ClaimError>) -> Result<Claim, ClaimError> {
+    metrics().claim(match &answer {
+        Ok(claim) => claim.as_str(),
+        Err(error) => error.code(),
+    });
+    answer
 }
 
 fn check_request(request: &ClaimRequest) -> Result<(), ClaimError> {
@@ -270,7 +289,12 @@ impl Claiming<'_> {
                 Some(_) => self.write_turning(connection, &view, write).await,
             };
             match yielded(written).await {
-                Ok(true) => return self.answered(connection, &view, claim.answer, sent_at).await,
+                Ok(true) => {
+                    if is_abandoned(view.state) {
+                        metrics().takeover();
+                    }
+                    return self.answered(connection, &view, claim.answer, sent_at).await;
+                }
                 Ok(false) => {}
                 // A holder that stopped between its completion and its COMMIT has the row locked. If
                 // its lease is still over, it is ended first and the row is written then; the kill
@@ -437,6 +461,11 @@ impl Claiming<'_> {
             Direction::Compensate => Direction::Forward,
         }
     }
+}
+
+/// Whether another holder had the step, whose lease is over.
+const fn is_abandoned(state: State) -> bool {
+    matches!(state, State::Running { whose: Whose::Other, lease: LeaseTime::Over, .. })
 }
 
 /// Whether a write that names the row as read applied. A lost race shows as a duplicate key.

@@ -10,6 +10,7 @@ use super::state::{
 use super::{Ledger, writes};
 use crate::blame::Blame;
 use crate::ids::{Direction, EnvironmentCode, PluginCode, StepKey};
+use crate::session::Columns;
 use crate::target::TargetConnection;
 
 /// Most receipts on a page.
@@ -36,6 +37,18 @@ pub struct Page {
     /// Where the next, older page starts; `None` when there is none. Receipts that are added later are
     /// younger, so they shift nothing.
     pub next: Option<u64>,
+    /// Rows in between that do not read as this version writes them: edited by hand, or of a newer
+    /// version. They hide no other receipt.
+    pub unreadable: Vec<UnreadableRow>,
+}
+
+/// A row of the ledger that is no receipt as this version writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableRow {
+    /// Order of first claim.
+    pub id: u64,
+    /// The first column that does not read.
+    pub column: &'static str,
 }
 
 /// A receipt could not be read.
@@ -145,7 +158,7 @@ impl Ledger {
             listed.join(", ")
         );
         let rows = sql::rows(connection, self.options().statement_timeout, &query).await?;
-        let read = |columns: &crate::session::Columns| columns.required("step_key");
+        let read = |columns: &Columns| columns.required("step_key");
         Ok(rows.iter().map(read).collect::<Result<_, _>>().map_err(LedgerFault::from)?)
     }
 
@@ -174,17 +187,15 @@ impl Ledger {
             selection("r"),
             size + 1
         );
-        let rows = sql::rows(connection, options.statement_timeout, &query).await?;
-        let mut receipts = Vec::with_capacity(rows.len());
-        for columns in &rows {
-            receipts.extend(LedgerRow::read(columns, options.executions_max)?);
-        }
+        let mut rows = sql::rows(connection, options.statement_timeout, &query).await?;
         let wanted = usize::try_from(size).unwrap_or(usize::MAX);
-        let more = receipts.len() > wanted;
-        receipts.truncate(wanted);
-        let receipts: Vec<Receipt> = receipts.into_iter().map(|row| row.receipt).collect();
-        let next = receipts.last().filter(|_| more).map(|receipt| receipt.id);
-        Ok(Page { receipts, next })
+        let more = rows.len() > wanted;
+        rows.truncate(wanted);
+        let mut page = page(&rows, options.executions_max)?;
+        if more {
+            page.next = rows.last().map(row_id).transpose()?;
+        }
+        Ok(page)
     }
 
     /// Ends a lease at an operator's word, when the server's clock put its deadline out of reach.
@@ -255,6 +266,25 @@ impl Ledger {
     }
 }
 
+/// The receipts of these rows, and the rows that are none. There is no next page.
+pub(super) fn page(rows: &[Columns], executions_max: u32) -> Result<Page, LedgerFault> {
+    let mut page = Page { receipts: Vec::new(), next: None, unreadable: Vec::new() };
+    for columns in rows {
+        match LedgerRow::read(columns, executions_max) {
+            Ok(row) => page.receipts.extend(row.map(|row| row.receipt)),
+            Err(LedgerFault::Unreadable { column }) => {
+                page.unreadable.push(UnreadableRow { id: row_id(columns)?, column });
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(page)
+}
+
+fn row_id(columns: &Columns) -> Result<u64, LedgerFault> {
+    Ok(columns.required("id")?)
+}
+
 fn conditions(filter: &Filter, executions_max: u32) -> Vec<String> {
     let mut conditions = Vec::new();
     if let Some(environment) = &filter.environment {
@@ -271,7 +301,7 @@ fn conditions(filter: &Filter, executions_max: u32) -> Vec<String> {
 }
 
 /// [`Standing`] as a condition; it says the same as the reading of a row does.
-fn has_standing(standing: Standing, executions_max: u32) -> String {
+pub(super) fn has_standing(standing: Standing, executions_max: u32) -> String {
     let over = "r.status = 'RUNNING' AND r.lease_deadline <= UTC_TIMESTAMP(6)";
     let marked = format!("{} IS NOT NULL", super::row::marker_holder("r"));
     let at_bound = format!("r.execution_count >= {executions_max}");

@@ -17,6 +17,7 @@ mod fault;
 mod inspection;
 mod lease;
 mod listing;
+mod overview;
 mod prune;
 mod receipt;
 mod redact;
@@ -39,11 +40,12 @@ pub use completion::{CompleteError, FailError, Failure};
 pub use fault::LedgerFault;
 pub use inspection::{InspectError, Inspection};
 pub use lease::Lease;
-pub use listing::{Filter, ListError, PAGE_SIZE_MAX, Page, ReadError, ReleaseError};
+pub use listing::{Filter, ListError, PAGE_SIZE_MAX, Page, ReadError, ReleaseError, UnreadableRow};
+pub use overview::StandingCounts;
 pub use prune::PruneError;
 pub use receipt::{
     DatabaseTime, IdentityField, PLUGIN_VERSION_CHARS_MAX, Receipt, Standing, Status, StepIdentity,
-    UnknownStatus,
+    UnknownStanding, UnknownStatus,
 };
 pub use redact::without_literals;
 pub use renewal::{HoldError, RenewError};

@@ -134,7 +134,7 @@ pub struct UnknownStatus(String);
 /// What can honestly be said about a receipt now.
 ///
 /// RUNNING alone says nothing about a holder that may have died.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// A holder's lease is open.
@@ -156,6 +156,51 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// Every standing, those a person has to look at first.
+    pub const ALL: &[Self] = &[
+        Self::NeedsAttention,
+        Self::PossiblyStillRunning,
+        Self::LeaseExpired,
+        Self::Failed,
+        Self::Running,
+        Self::Succeeded,
+        Self::NotApplicable,
+        Self::Pruned,
+    ];
+
+    /// Those of steps that are neither done nor held by a known holder.
+    pub const UNSETTLED: &[Self] =
+        &[Self::NeedsAttention, Self::PossiblyStillRunning, Self::LeaseExpired, Self::Failed];
+
+    /// The stable word, kebab-case, as JSON and the command line have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::LeaseExpired => "lease-expired",
+            Self::PossiblyStillRunning => "possibly-still-running",
+            Self::Succeeded => "succeeded",
+            Self::NotApplicable => "not-applicable",
+            Self::Failed => "failed",
+            Self::NeedsAttention => "needs-attention",
+            Self::Pruned => "pruned",
+        }
+    }
+
+    /// What to do about it; nothing where there is nothing to do.
+    pub const fn advice(self) -> Option<&'static str> {
+        match self {
+            Self::LeaseExpired => Some("the next delivery takes it over"),
+            Self::PossiblyStillRunning => {
+                Some("the next delivery ends the session first, then takes the step over")
+            }
+            Self::Failed => Some("mend the cause; the next delivery tries again"),
+            Self::NeedsAttention => Some(
+                "look at the last error and the server's log, then publish a new version and plan",
+            ),
+            Self::Running | Self::Succeeded | Self::NotApplicable | Self::Pruned => None,
+        }
+    }
+
     /// The words for people.
     pub const fn words(self) -> &'static str {
         match self {
@@ -170,6 +215,23 @@ impl Standing {
         }
     }
 }
+
+impl FromStr for Standing {
+    type Err = UnknownStanding;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.iter().find(|standing| standing.as_str() == text).copied();
+        found.ok_or_else(|| UnknownStanding(text.chars().take(UNKNOWN_CHARS_MAX).collect()))
+    }
+}
+
+/// Characters of a text that an error repeats.
+const UNKNOWN_CHARS_MAX: usize = 64;
+
+/// The text is no state of a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a receipt's state, such as `failed`")]
+pub struct UnknownStanding(String);
 
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -307,6 +369,18 @@ mod tests {
         other.direction = Direction::Compensate;
         other.content_hash = Digest::of("y");
         assert_eq!(mine.differences(&other).len(), 5);
+    }
+
+    #[test]
+    fn every_standing_is_listed_and_reads_as_it_is_written() {
+        for standing in Standing::ALL {
+            assert_eq!(standing.as_str().parse(), Ok(*standing));
+            let json = serde_json::to_string(standing).unwrap();
+            assert_eq!(json, format!("\"{}\"", standing.as_str()));
+        }
+        assert_eq!(Standing::ALL.len(), 8);
+        assert!("Failed".parse::<Standing>().is_err());
+        assert!(Standing::ALL.starts_with(Standing::UNSETTLED));
     }
 
     #[test]

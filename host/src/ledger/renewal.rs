@@ -7,6 +7,7 @@ use super::state::{Answer, Event, transition};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
 use crate::fault_points::{Point, at};
+use crate::metrics::{RenewedLease, metrics};
 use crate::target::TargetConnection;
 
 /// The lease was not prolonged.
@@ -94,6 +95,24 @@ impl Ledger {
     ///
     /// Only [`RenewError::Fault`] is worth another try.
     pub async fn renew(
+        &self,
+        connection: &mut TargetConnection,
+        lease: &Lease,
+        statements_done: u32,
+    ) -> Result<(), RenewError> {
+        let renewed = self.renew_uncounted(connection, lease, statements_done).await;
+        metrics().renewal(
+            RenewedLease::Receipt,
+            match &renewed {
+                Ok(()) => "renewed",
+                Err(RenewError::Fault(_)) => "error",
+                Err(_) => "lost",
+            },
+        );
+        renewed
+    }
+
+    async fn renew_uncounted(
         &self,
         connection: &mut TargetConnection,
         lease: &Lease,

@@ -85,6 +85,23 @@ pub enum Claim {
     },
 }
 
+impl Claim {
+    /// The answer's stable word, kebab-case.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Granted(_) => "granted",
+            Self::AlreadySucceeded(..) => "already-succeeded",
+            Self::NotApplicable(..) => "not-applicable",
+            Self::Busy(_) => "busy",
+            Self::Mismatch { .. } => "identity-mismatch",
+            Self::PinRefused { .. } => "pin-refused",
+            Self::NeedsAttention { .. } => "needs-attention",
+            Self::Pruned { .. } => "receipt-pruned",
+            Self::Superseded { .. } => "superseded",
+        }
+    }
+}
+
 /// Why a step cannot run now, and when to ask again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Busy {

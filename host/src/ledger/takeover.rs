@@ -13,6 +13,7 @@ use super::row::Holder;
 use super::sql::{self, literal};
 use crate::clock::{Clock, MonotonicClock};
 use crate::fault_points::{Point, at};
+use crate::metrics::metrics;
 use crate::planted::{Bug, is_planted};
 use crate::target::{KillOutcome, ServerFailure, TargetConnection};
 
@@ -146,6 +147,7 @@ pub(super) async fn clear(
     if told == KillOutcome::Denied {
         return Ok(Some(Remains::KillRefused { session }));
     }
+    metrics().session_killed();
     tracing::info!(session, "killed the session of an earlier holder");
     if is_planted(Bug::TakeoverWithoutWaiting) {
         return Ok(None);

@@ -1,6 +1,7 @@
 //! Looking at the outbox, without any lock.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use mysql_async::Value;
 use serde::Serialize;
@@ -98,6 +99,75 @@ impl Outbox {
             select()
         );
         list(connection, &query, vec![limit.into()]).await
+    }
+
+    /// One step; none when nobody enqueued it.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn step(
+        &self,
+        connection: &mut ControlConnection,
+        key: &StepKey,
+    ) -> Result<Option<ListedStep>, OutboxFault> {
+        let query = format!("{} WHERE step_idempotency_key = ?", select());
+        Ok(list(connection, &query, vec![key.as_str().into()]).await?.pop())
+    }
+
+    /// How long the step that is due longest waits already; none when no step is due. Reads the
+    /// first entry of a range of an index.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn oldest_due(
+        &self,
+        connection: &mut ControlConnection,
+    ) -> Result<Option<Duration>, OutboxFault> {
+        let query = format!(
+            "SELECT TIMESTAMPDIFF(MICROSECOND, not_before, UTC_TIMESTAMP(6)) AS waited FROM {TABLE} \
+             WHERE status = 'PENDING' AND not_before <= UTC_TIMESTAMP(6) \
+             ORDER BY not_before, id LIMIT 1"
+        );
+        let rows = sql::rows(connection, &query, Vec::new()).await?;
+        let waited = rows.first().map(|row| row.required::<u64>("waited")).transpose()?;
+        Ok(waited.map(Duration::from_micros))
+    }
+
+    /// A page of steps enqueued before the one with this number, the youngest first, in this status
+    /// or in any; and where the next page starts.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn page(
+        &self,
+        connection: &mut ControlConnection,
+        status: Option<Status>,
+        before: Option<u64>,
+        size: u32,
+    ) -> Result<(Vec<ListedStep>, Option<u64>), OutboxFault> {
+        let mut conditions = vec!["TRUE"];
+        let mut values: Vec<Value> = Vec::new();
+        if let Some(status) = status {
+            conditions.push("status = ?");
+            values.push(status.as_str().into());
+        }
+        if let Some(before) = before {
+            conditions.push("id < ?");
+            values.push(before.into());
+        }
+        // One more than asked for tells whether another page follows.
+        values.push(size.saturating_add(1).into());
+        let query =
+            format!("{} WHERE {} ORDER BY id DESC LIMIT ?", select(), conditions.join(" AND "));
+        let mut steps = list(connection, &query, values).await?;
+        let wanted = usize::try_from(size).unwrap_or(usize::MAX);
+        let more = steps.len() > wanted;
+        steps.truncate(wanted);
+        let next = steps.last().filter(|_| more).map(|step| step.id);
+        Ok((steps, next))
     }
 
     /// Steps that `sql-jdbc:v1` applied, enqueued after this one, in that order; at most so many.

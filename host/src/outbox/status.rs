@@ -69,6 +69,30 @@ impl Status {
         }
     }
 
+    /// What to do about it; nothing where there is nothing to do.
+    pub const fn advice(self) -> Option<&'static str> {
+        match self {
+            Self::NeedsAttention => {
+                Some("mend what the reason says, then run `tollgate outbox retry STEP_KEY`")
+            }
+            Self::Waiting | Self::Pending | Self::Claimed | Self::Applied | Self::Superseded => {
+                None
+            }
+        }
+    }
+
+    /// The words for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting for an earlier step",
+            Self::Pending => "pending",
+            Self::Claimed => "claimed by a worker",
+            Self::Applied => "applied",
+            Self::NeedsAttention => "needs attention",
+            Self::Superseded => "superseded",
+        }
+    }
+
     /// What follows; nothing when the event cannot happen to a row in this state.
     ///
     /// Every write names the state it starts from, so a row in another one is left as it is.

@@ -192,6 +192,18 @@ impl Outcome {
         matches!(self, Self::Allow { .. })
     }
 
+    /// How it is counted: its word, and the code of the first error.
+    pub(super) fn counted(&self) -> (&'static str, &str) {
+        match self {
+            Self::Allow { .. } => ("allow", ""),
+            Self::Deny { diagnostics } => {
+                let is_error = |found: &&Diagnostic| found.severity == Severity::Error;
+                let first = diagnostics.iter().find(is_error);
+                ("deny", first.map_or("", |found| found.code.as_str()))
+            }
+        }
+    }
+
     /// Every finding: the advisories of an allow, the diagnostics of a deny.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {

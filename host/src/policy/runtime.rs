@@ -6,13 +6,14 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Cache, Engine};
 
 use crate::digest::Digest;
 use crate::ids::Catalog;
+use crate::metrics::metrics;
 
 use super::answer::{self, Asked};
 use super::bindings::{self, GATE, GATE_FUNCTIONS, PolicyPre};
@@ -276,6 +277,17 @@ impl Policy {
     /// [`NoDecision`] when the policy trapped, ran out of a budget or gave an answer that breaks
     /// its contract.
     pub fn decide(&self, request: &DecisionRequest<'_>) -> Result<Decision, NoDecision> {
+        let begun = Instant::now();
+        let decided = self.decide_uncounted(request);
+        let (outcome, code) = match &decided {
+            Ok(decision) => decision.outcome().counted(),
+            Err(error) => ("error", error.kind()),
+        };
+        metrics().decision(outcome, code, begun.elapsed());
+        decided
+    }
+
+    fn decide_uncounted(&self, request: &DecisionRequest<'_>) -> Result<Decision, NoDecision> {
         let &DecisionRequest { payload, catalog, protected_tables } = request;
         let PolicyInner { runtime, pre, pin, description, .. } = &*self.inner;
         if u32::try_from(payload.len()).is_err() {

@@ -9,6 +9,7 @@ use mysql_async::Conn;
 use super::grants::GrantFinding;
 use super::pins;
 use crate::ids::Catalog;
+use crate::metrics::OpenSession;
 use crate::session::{self, ServerIdentity};
 
 /// What does not stop a target and has to be seen.
@@ -61,6 +62,7 @@ pub struct TargetConnection {
     pub(super) settings: BTreeMap<String, String>,
     pub(super) warnings: Vec<TargetWarning>,
     pub(super) lock_wait: Duration,
+    pub(super) _counted: OpenSession,
 }
 
 impl TargetConnection {

@@ -19,9 +19,29 @@ pub fn grants_sql(catalog: &Catalog) -> String {
         .replace(TEMPLATE_CATALOG, catalog.as_str())
 }
 
+/// Statements that make an account which can only read `catalog`: enough for the status page.
+///
+/// User name, host and password in it are placeholders.
+pub fn reader_grants_sql(catalog: &Catalog) -> String {
+    let escaped = catalog.as_str().replace('_', r"\_");
+    format!(
+        "-- An account for `tollgate serve`: it reads the catalog `{catalog}` and can write nothing.\n\
+         -- The page needs another one that reads the control catalog. Put in your own host and password.\n\
+         CREATE USER 'tollgate_reader'@'%' IDENTIFIED BY '<password>';\n\
+         GRANT SELECT ON `{escaped}`.* TO 'tollgate_reader'@'%';\n"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reader_is_granted_nothing_but_to_read() {
+        let sql = reader_grants_sql(&"shop_plugins".parse().unwrap());
+        assert!(sql.contains(r"GRANT SELECT ON `shop\_plugins`.* TO"), "{sql}");
+        assert_eq!(sql.matches("GRANT").count(), 1, "{sql}");
+    }
 
     #[test]
     fn the_catalog_is_put_in_with_its_underscores_escaped() {

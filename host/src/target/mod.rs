@@ -26,6 +26,6 @@ pub use connection::{TargetConnection, TargetWarning};
 pub use contract::{ContractProblem, SessionContract};
 pub use error::{Side, TargetError};
 pub use grants::{GrantFinding, GrantReach};
-pub use grants_sql::grants_sql;
+pub use grants_sql::{grants_sql, reader_grants_sql};
 pub use live_sessions::{KillOutcome, LiveSession};
 pub use open::Target;

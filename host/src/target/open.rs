@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -13,6 +14,7 @@ use super::error::TargetError;
 use super::grants::GrantReading;
 use super::{grant_check, pins, server_checks};
 use crate::config::SqlTargetConfig;
+use crate::metrics::metrics;
 use crate::session::{
     self, IDENTITY_VARIABLES, ServerFailure, ServerIdentity, SessionSpec, Variables,
 };
@@ -21,6 +23,7 @@ use crate::session::{
 #[derive(Clone)]
 pub struct Target {
     config: Arc<SqlTargetConfig>,
+    reads_only: bool,
 }
 
 impl fmt::Debug for Target {
@@ -28,6 +31,7 @@ impl fmt::Debug for Target {
         f.debug_struct("Target")
             .field("environment", &self.config.environment)
             .field("catalog", &self.config.catalog)
+            .field("reads_only", &self.reads_only)
             .finish_non_exhaustive()
     }
 }
@@ -35,7 +39,14 @@ impl fmt::Debug for Target {
 impl Target {
     /// The target a configuration describes. Nothing is opened.
     pub fn new(config: &SqlTargetConfig) -> Self {
-        Self { config: Arc::new(config.clone()) }
+        Self { config: Arc::new(config.clone()), reads_only: false }
+    }
+
+    /// The same target, opened for reading: in its sessions the server itself refuses every write.
+    /// For whoever only looks.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Self { reads_only: true, ..self }
     }
 
     /// The configuration.
@@ -52,6 +63,17 @@ impl Target {
     /// The first rule that does not hold. The connection is closed by then. All of it is bounded by
     /// `open_budget`.
     pub async fn open(&self, contract: &SessionContract) -> Result<TargetConnection, TargetError> {
+        let begun = Instant::now();
+        let opened = self.open_uncounted(contract).await;
+        let result = opened.as_ref().map_or_else(TargetError::code, |_| "opened");
+        metrics().target_opened(result, begun.elapsed());
+        opened
+    }
+
+    async fn open_uncounted(
+        &self,
+        contract: &SessionContract,
+    ) -> Result<TargetConnection, TargetError> {
         if let Some(problem) = contract.problem() {
             return Err(TargetError::Contract(problem));
         }
@@ -99,7 +121,7 @@ impl Target {
         contract: &SessionContract,
     ) -> Result<Verified, TargetError> {
         let config = &self.config;
-        let pins = pins::pins(contract, &config.bounds);
+        let pins = pins::pins(contract, &config.bounds, self.reads_only);
         let known = self.variables(target, &pins).await?;
         let pins = pins::settable(pins, &known);
         let server = ServerIdentity::read(target, &known).await.map_err(TargetError::target)?;
@@ -194,6 +216,7 @@ impl Verified {
             settings: self.settings.into_map(),
             warnings: self.warnings,
             lock_wait: config.bounds.lock_wait_timeout,
+            _counted: metrics().target_session(),
         }
     }
 }

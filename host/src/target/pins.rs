@@ -48,8 +48,13 @@ pub(super) fn names() -> String {
     format!("NAMES utf8mb4 COLLATE {COLLATION}")
 }
 
-/// Every pin, in the order they are set.
-pub(super) fn pins(contract: &SessionContract, bounds: &TargetBounds) -> Vec<Pin> {
+/// Every pin, in the order they are set. In a session that reads only, the server itself refuses
+/// every write (manual, "SET TRANSACTION Statement": error 1792).
+pub(super) fn pins(
+    contract: &SessionContract,
+    bounds: &TargetBounds,
+    reads_only: bool,
+) -> Vec<Pin> {
     let mut pins = vec![
         Pin::read_back(&["character_set_client"], &contract.character_set),
         Pin::read_back(&["character_set_connection"], &contract.character_set),
@@ -63,7 +68,7 @@ pub(super) fn pins(contract: &SessionContract, bounds: &TargetBounds) -> Vec<Pin
         },
         Pin::text(&["time_zone"], &contract.time_zone),
     ];
-    pins.extend(transactions());
+    pins.extend(transactions(reads_only));
     pins.extend(bounded(bounds));
     pins.extend(meaning());
     pins.extend(answers());
@@ -91,11 +96,11 @@ pub(super) fn settable(pins: Vec<Pin>, known: &Variables) -> Vec<Pin> {
 }
 
 /// How statements become transactions. A holder turns autocommit off where it wants to.
-fn transactions() -> Vec<Pin> {
+fn transactions(reads_only: bool) -> Vec<Pin> {
     vec![
         Pin::switch(&["autocommit"], true),
         Pin::text(&["transaction_isolation", "tx_isolation"], "READ-COMMITTED"),
-        Pin::switch(&["transaction_read_only", "tx_read_only"], false),
+        Pin::switch(&["transaction_read_only", "tx_read_only"], reads_only),
         // A COMMIT that begins the next transaction, or ends the session, is not ours.
         Pin::text(&["completion_type"], "NO_CHAIN"),
         Pin::causal_reads(),

@@ -7,15 +7,17 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
 
+use super::metrics;
 use crate::worker::{NotReady, Readiness};
 
-/// `/healthz` and `/readyz` of a worker.
+/// `/healthz`, `/readyz` and `/metrics` of a worker.
 ///
 /// `/healthz` answers 200 while the process runs its tasks: a supervisor restarts on silence, and a
 /// server that is away is no reason for a restart. `/readyz` answers 200 when the worker is
 /// [ready](Readiness::is_ready), else 503; its body is one JSON object with the reasons, as
-/// `docs/schema/readyz.schema.json` describes. Neither opens a connection, so both answer at once
-/// whatever is away, and neither has anything secret.
+/// `docs/schema/readyz.schema.json` describes. `/metrics` is what this process
+/// counted, as `docs/metrics.md` describes. None opens a connection, so all answer at once whatever is
+/// away, and none has anything secret.
 pub fn probes<F>(readiness: F) -> Router
 where
     F: Fn() -> Readiness + Clone + Send + Sync + 'static,
@@ -23,7 +25,15 @@ where
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready::<F>))
+        .route("/metrics", get(counted::<F>))
         .with_state(readiness)
+}
+
+async fn counted<F>(State(readiness): State<F>) -> Response
+where
+    F: Fn() -> Readiness + Clone + Send + Sync + 'static,
+{
+    metrics::of_worker(&readiness())
 }
 
 #[derive(Serialize)]

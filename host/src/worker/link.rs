@@ -3,6 +3,7 @@
 use super::Shared;
 use super::readiness::Side;
 use crate::control::ControlConnection;
+use crate::metrics::{RenewedLease, metrics};
 use crate::outbox::{Claim, ClaimLost, OutboxFault, Recorded, Report};
 
 /// The control server did not answer; the code says how.
@@ -27,8 +28,22 @@ impl Link {
     }
 
     pub(super) async fn renew(&mut self, shared: &Shared, claim: &Claim) -> Result<bool, Away> {
-        let renewed = shared.outbox.renew(self.open(shared).await?, claim).await;
-        self.checked(shared, renewed)
+        let renewed = match self.open(shared).await {
+            Ok(connection) => {
+                let renewed = shared.outbox.renew(connection, claim).await;
+                self.checked(shared, renewed)
+            }
+            Err(away) => Err(away),
+        };
+        metrics().renewal(
+            RenewedLease::Delivery,
+            match &renewed {
+                Ok(true) => "renewed",
+                Ok(false) => "lost",
+                Err(_) => "error",
+            },
+        );
+        renewed
     }
 
     pub(super) async fn record(

@@ -66,7 +66,8 @@ impl Demo {
         output::print(&format!(
             "\nThe server is stopped and {folder} is removed. Nothing is left running.\n\
              Next: `tollgate check FILE.sql` decides on a payload of yours; \
-             `tollgate doctor` says how to enable a target of yours.\n"
+             `tollgate doctor` says how to enable a target of yours, and `tollgate serve` opens its \
+             status page.\n"
         ))?;
         Ok(())
     }

@@ -68,10 +68,13 @@ impl Export {
         connection: &mut TargetConnection,
         catalog: &Catalog,
     ) -> Result<Exit, Failure> {
-        let (mut before, mut missing) = (None, 0_u64);
+        let (mut before, mut missing, mut left_out) = (None, 0_u64, 0_u64);
         loop {
             let page = ledger.list(connection, &Filter::default(), before, PAGE_SIZE).await?;
-            let Page { receipts, next } = page;
+            let Page { receipts, next, unreadable } = page;
+            // Nothing of them can be exported; the exit code says that the export is not whole.
+            super::tell_unreadable(&unreadable)?;
+            left_out += unreadable.len() as u64;
             for receipt in &receipts {
                 missing += u64::from(!self.export(catalog, receipt)?);
             }
@@ -80,12 +83,11 @@ impl Export {
                 break;
             }
         }
-        if missing == 0 {
-            return Ok(Exit::Done);
+        if missing > 0 {
+            // Not among the receipts: a reader of standard output takes every line as one.
+            writeln!(io::stderr(), "{missing} receipt(s) without a payload: `missing` says why")?;
         }
-        // Not among the receipts: a reader of standard output takes every line as one.
-        writeln!(io::stderr(), "{missing} receipt(s) without a payload: `missing` says why")?;
-        Ok(Exit::NOT_READY)
+        Ok(if missing + left_out == 0 { Exit::Done } else { Exit::NOT_READY })
     }
 
     /// Prints one; whether it has its payload.

@@ -28,18 +28,17 @@ use self::statements::{Ended, Run};
 use super::admission::{Admission, admit};
 use super::error::ExecutionError;
 use super::outcome::{Outcome, Uncertainty};
-use super::status::Missing;
-use super::{BoxFuture, Executor, step_span};
+use super::{BoxFuture, Executor, session_contract, step_span};
 use crate::config::SqlTargetConfig;
 use crate::fault_points::{Point, reach};
 use crate::ids::{Catalog, Direction, EnvironmentCode, ExecutorCode, ExternalReceipt};
 use crate::ledger::{
-    Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, Receipt,
-    ShapeError, ShapeProblem, Standing, StepIdentity,
+    Claim, ClaimError, ClaimRequest, Counterpart, Lease, Ledger, LedgerOptions, Receipt, Standing,
+    StepIdentity,
 };
 use crate::plan::{ContributionCatalog, Needs, Refusal, RefusalCode, Step};
-use crate::policy::{Admitted, Policy, Session};
-use crate::target::{SessionContract, Target, TargetConnection};
+use crate::policy::{Admitted, Policy};
+use crate::target::{Target, TargetConnection};
 
 /// How long to wait before a step is delivered again whose state could not be told.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -90,49 +89,6 @@ impl SqlJdbcV1 {
     /// The policy that decides.
     pub fn policy(&self) -> &Policy {
         &self.policy
-    }
-
-    /// Opens a connection with the policy's session and looks at the ledger: what a step would
-    /// meet. Takes no longer than opening and one ledger statement may.
-    ///
-    /// # Errors
-    ///
-    /// What is missing, at least one thing. Otherwise what an operator should know all the same.
-    pub async fn probe(&self) -> Result<Vec<Missing>, Vec<Missing>> {
-        let contract = contract(&self.policy.description().session);
-        let mut connection = self
-            .target
-            .open(&contract)
-            .await
-            .map_err(|error| vec![Missing::new(error.code(), causes(&error), error.help())])?;
-        let shape = self.ledger.check_shape(&mut connection).await;
-        let warnings = connection
-            .warnings()
-            .iter()
-            .map(|warning| {
-                Missing::new(warning.code(), warning.to_string(), "run `tollgate doctor`")
-            })
-            .collect();
-        connection.close().await;
-        match shape {
-            Ok(()) => Ok(warnings),
-            Err(ShapeError::Unfit(problems)) => {
-                let missing = |problem: &ShapeProblem| {
-                    // Only a ledger that is not there is made; another shape is for a person.
-                    let help = match problem {
-                        ShapeProblem::Missing => "run `tollgate init target`",
-                        _ => {
-                            "restore the definition in sql/factory_plugin_sql_target.sql with ALTER TABLE"
-                        }
-                    };
-                    Missing::new(problem.code(), problem.to_string(), help)
-                };
-                Err(problems.iter().map(missing).collect())
-            }
-            Err(ShapeError::Fault(fault)) => {
-                Err(vec![Missing::new(fault.code(), fault.to_string(), fault.help())])
-            }
-        }
     }
 
     async fn carry_out(&self, step: &Step, contributions: &dyn ContributionCatalog) -> Outcome {
@@ -187,7 +143,7 @@ impl SqlJdbcV1 {
             direction: step.direction,
             content_hash: step.content_hash,
         };
-        let contract = contract(&self.policy.description().session);
+        let contract = session_contract(&self.policy.description().session);
         let stored = match self.target.open(&contract).await {
             Ok(mut connection) => {
                 let receipt = self.ledger.read(&mut connection, &step.key).await;
@@ -229,7 +185,7 @@ impl SqlJdbcV1 {
 
     /// A verified connection that can take every statement.
     async fn connect(&self, admitted: &Admitted) -> Result<TargetConnection, ExecutionError> {
-        let contract = contract(admitted.session());
+        let contract = session_contract(admitted.session());
         let connection = self.target.open(&contract).await.map_err(ExecutionError::Target)?;
         let packets = texts::check_packets(admitted.statements(), connection.max_allowed_packet());
         if let Err(error) = packets {
@@ -334,7 +290,7 @@ impl Executor for SqlJdbcV1 {
         Box::pin(
             async move {
                 let outcome = self.carry_out(step, contributions).await;
-                outcome.record();
+                outcome.record(&self.code);
                 reach(Point::Ack).await;
                 outcome
             }
@@ -355,21 +311,6 @@ impl fmt::Debug for SqlJdbcV1 {
             .field("catalog", &self.catalog)
             .field("policy", &self.policy)
             .finish_non_exhaustive()
-    }
-}
-
-/// An error and what caused it, in one line.
-fn causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-/// The session the policy asks for, as the target pins it.
-fn contract(session: &Session) -> SessionContract {
-    SessionContract {
-        sql_mode: session.sql_mode.clone(),
-        character_set: session.character_set.clone(),
-        time_zone: session.time_zone.clone(),
     }
 }
 

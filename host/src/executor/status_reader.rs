@@ -1,0 +1,76 @@
+//! Where the status value comes from: the configuration, the policy, and a look at the target.
+
+use super::probe::TargetProbe;
+use super::status::{PolicyStatus, RegistryStatus, SqlTargetState};
+use crate::config::Config;
+use crate::ids::ExecutorCode;
+use crate::policy::Policy;
+
+/// Reads the status without any executor: it can look at the target and nothing else, so whoever
+/// only shows the status holds nothing to run a payload with.
+#[derive(Debug)]
+pub struct StatusReader {
+    executor: ExecutorCode,
+    policy: Option<PolicyStatus>,
+    target: Option<TargetProbe>,
+}
+
+impl StatusReader {
+    /// The status of a configuration under the policy pinned to `sql-jdbc:v1`. Nothing is connected
+    /// yet.
+    pub fn new(config: &Config, policy: &Policy) -> Self {
+        Self {
+            executor: config.executor.clone(),
+            policy: Some(PolicyStatus::from(policy.pin())),
+            target: config.sql_target.as_ref().map(|target| TargetProbe::new(target, policy)),
+        }
+    }
+
+    /// Without a target and without a policy.
+    pub(super) fn bare(executor: ExecutorCode) -> Self {
+        Self { executor, policy: None, target: None }
+    }
+
+    /// The executor that steps are given to.
+    pub fn executor(&self) -> &ExecutorCode {
+        &self.executor
+    }
+
+    /// The policy that decides for `sql-jdbc:v1`.
+    pub fn policy(&self) -> Option<&PolicyStatus> {
+        self.policy.as_ref()
+    }
+
+    /// Whether the target was ever found ready; nothing while it is disabled.
+    pub(super) fn was_ready(&self) -> Option<bool> {
+        self.target.as_ref().map(TargetProbe::was_ready)
+    }
+
+    /// The status of an installation as Tollgate sets it up. Looks at the target, for
+    /// [`STATUS_BUDGET`](super::STATUS_BUDGET) at most; what was found is given again for a second.
+    pub async fn status(&self) -> RegistryStatus {
+        self.status_with(vec![ExecutorCode::dry_run_v1()]).await
+    }
+
+    /// The status with these executors besides `sql-jdbc:v1`, which is installed once its target
+    /// was ready.
+    pub(super) async fn status_with(&self, mut executors: Vec<ExecutorCode>) -> RegistryStatus {
+        let sql_target = match &self.target {
+            None => SqlTargetState::Disabled,
+            Some(target) => target.state().await,
+        };
+        if self.was_ready() == Some(true) {
+            executors.push(ExecutorCode::sql_jdbc_v1());
+        }
+        executors.sort();
+        executors.dedup();
+        RegistryStatus {
+            executor: self.executor.clone(),
+            executors,
+            sql_target,
+            environment: self.target.as_ref().map(|target| target.environment().clone()),
+            catalog: self.target.as_ref().map(|target| target.catalog().clone()),
+            policy: self.policy.clone(),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What this process did, counted, in the format Prometheus reads.
+//!
+//! One set of counters a process: whatever a worker does, wherever in the library, is in it. Counting
+//! costs an atomic addition and never fails. Names and labels are stable, and listed in
+//! `docs/metrics.md`; no label holds a name of a plugin, a step or a server.
+
+pub(crate) mod list;
+
+use std::collections::BTreeSet;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry, Unit};
+
+pub use list::{Kind, LIST, Listed};
+
+/// The media type of what [`Metrics::encode`] gives.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Different codes of a label, at most: a policy that makes up codes must not fill a monitor.
+const CODES_MAX: usize = 200;
+
+/// What a code is counted as that is one too many.
+const OTHER_CODE: &str = "other";
+
+/// From a payload's usual fraction of a millisecond to the second a decision may take.
+const DECISION_SECONDS: [f64; 10] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.02, 0.1, 0.5, 1.0, 2.0];
+
+/// From a server beside this one to the bound of opening.
+const OPEN_SECONDS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0, 30.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+    code: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StepLabels {
+    executor: String,
+    outcome: &'static str,
+    code: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RenewalLabels {
+    lease: &'static str,
+    result: &'static str,
+}
+
+/// The counters of this process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    codes: Mutex<BTreeSet<String>>,
+    decisions: Family<OutcomeLabels, Counter>,
+    decision_seconds: Histogram,
+    claims: Family<ResultLabels, Counter>,
+    steps: Family<StepLabels, Counter>,
+    renewals: Family<RenewalLabels, Counter>,
+    takeovers: Counter,
+    sessions_killed: Counter,
+    target_opens: Family<ResultLabels, Counter>,
+    target_open_seconds: Histogram,
+    target_sessions: Gauge,
+}
+
+/// Which lease was renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RenewedLease {
+    /// That of a receipt, on the target.
+    Receipt,
+    /// That of a claim in the outbox.
+    Delivery,
+}
+
+static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
+
+/// The counters of this process.
+pub fn metrics() -> &'static Metrics {
+    &METRICS
+}
+
+impl Metrics {
+    fn new() -> Self {
+        let mut new = Self {
+            registry: Registry::default(),
+            codes: Mutex::default(),
+            decisions: Family::default(),
+            decision_seconds: Histogram::new(DECISION_SECONDS),
+            claims: Family::default(),
+            steps: Family::default(),
+            renewals: Family::default(),
+            takeovers: Counter::default(),
+            sessions_killed: Counter::default(),
+            target_opens: Family::default(),
+            target_open_seconds: Histogram::new(OPEN_SECONDS),
+            target_sessions: Gauge::default(),
+        };
+        let registry = &mut new.registry;
+        register(registry, &list::DECISIONS, new.decisions.clone());
+        register(registry, &list::DECISION_SECONDS, new.decision_seconds.clone());
+        register(registry, &list::CLAIMS, new.claims.clone());
+        register(registry, &list::STEPS, new.steps.clone());
+        register(registry, &list::LEASE_RENEWALS, new.renewals.clone());
+        register(registry, &list::TAKEOVERS, new.takeovers.clone());
+        register(registry, &list::ZOMBIES_KILLED, new.sessions_killed.clone());
+        register(registry, &list::TARGET_OPENS, new.target_opens.clone());
+        register(registry, &list::TARGET_OPEN_SECONDS, new.target_open_seconds.clone());
+        register(registry, &list::TARGET_SESSIONS, new.target_sessions.clone());
+        new
+    }
+
+    /// A policy decided, or did not: `allow`, `deny` or `error`, with the first error's code.
+    pub fn decision(&self, outcome: &'static str, code: &str, took: Duration) {
+        let labels = OutcomeLabels { outcome, code: self.code(code) };
+        self.decisions.get_or_create(&labels).inc();
+        self.decision_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A claim of a receipt was answered.
+    pub fn claim(&self, result: &'static str) {
+        self.claims.get_or_create(&ResultLabels { result }).inc();
+    }
+
+    /// An execution ended.
+    pub fn step(&self, executor: &str, outcome: &'static str, code: &str) {
+        let (executor, code) = (self.code(executor), self.code(code));
+        self.steps.get_or_create(&StepLabels { executor, outcome, code }).inc();
+    }
+
+    /// A lease was renewed: `renewed`, `lost` or `error`.
+    pub fn renewal(&self, lease: RenewedLease, result: &'static str) {
+        let lease = match lease {
+            RenewedLease::Receipt => "receipt",
+            RenewedLease::Delivery => "delivery",
+        };
+        self.renewals.get_or_create(&RenewalLabels { lease, result }).inc();
+    }
+
+    /// A step was taken over from a holder whose lease was over.
+    pub fn takeover(&self) {
+        self.takeovers.inc();
+    }
+
+    /// The session of an earlier holder was killed.
+    pub fn session_killed(&self) {
+        self.sessions_killed.inc();
+    }
+
+    /// Opening a target connection ended: `opened`, or the error's code.
+    pub fn target_opened(&self, result: &'static str, took: Duration) {
+        self.target_opens.get_or_create(&ResultLabels { result }).inc();
+        self.target_open_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A target session is open for as long as this is kept.
+    pub fn target_session(&'static self) -> OpenSession {
+        self.target_sessions.inc();
+        OpenSession(&self.target_sessions)
+    }
+
+    /// Everything in the text format that Prometheus reads, with what `beside` holds.
+    ///
+    /// # Errors
+    ///
+    /// A metric cannot be written, which none of ours is.
+    pub fn encode(&self, beside: &Registry) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode_registry(&mut text, &self.registry)?;
+        encode_registry(&mut text, beside)?;
+        encode_eof(&mut text)?;
+        Ok(text)
+    }
+
+    /// The code as a label: one of a bounded number.
+    fn code(&self, code: &str) -> String {
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        if codes.contains(code) {
+            return code.to_owned();
+        }
+        if codes.len() >= CODES_MAX {
+            return OTHER_CODE.to_owned();
+        }
+        codes.insert(code.to_owned());
+        code.to_owned()
+    }
+}
+
+/// Registers a metric under its listed name.
+pub(crate) fn register(registry: &mut Registry, listed: &Listed, metric: impl Metric) {
+    match listed.kind {
+        Kind::Seconds => {
+            registry.register_with_unit(listed.bare_name(), listed.help, Unit::Seconds, metric);
+        }
+        Kind::Counter | Kind::Gauge => {
+            registry.register(listed.bare_name(), listed.help, metric);
+        }
+    }
+}
+
+/// Counts a session until it is dropped.
+#[derive(Debug)]
+pub struct OpenSession(&'static Gauge);
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_what_is_listed() {
+        let metrics = Metrics::new();
+        metrics.decision("deny", "unsupported-statement", Duration::from_millis(3));
+        metrics.decision("allow", "", Duration::from_micros(300));
+        metrics.claim("granted");
+        metrics.step("sql-jdbc:v1", "applied", "");
+        metrics.renewal(RenewedLease::Receipt, "renewed");
+        metrics.takeover();
+        metrics.session_killed();
+        metrics.target_opened("opened", Duration::from_millis(20));
+        let text = metrics.encode(&Registry::default()).unwrap();
+        let of_process = LIST.iter().filter(|listed| listed.is_of_process);
+        for listed in of_process.clone() {
+            let help = format!("# HELP {} {}", listed.family_name(), listed.help);
+            assert!(text.contains(&help), "no `{help}` in:\n{text}");
+            let sample = text.lines().any(|line| line.starts_with(listed.name));
+            assert!(sample, "no sample of `{}` in:\n{text}", listed.name);
+        }
+        assert_eq!(text.matches("# HELP").count(), of_process.count(), "{text}");
+        assert!(text.contains(
+            "tollgate_decisions_total{outcome=\"deny\",code=\"unsupported-statement\"} 1\n"
+        ));
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn codes_are_bounded() {
+        let metrics = Metrics::new();
+        for number in 0..CODES_MAX + 50 {
+            metrics.decision("deny", &format!("made-up-{number}"), Duration::ZERO);
+        }
+        let text = metrics.encode(&Registry::default()).unwrap();
+        assert!(text.contains("code=\"other\"} 50\n"), "{text}");
+    }
+}

@@ -1,0 +1,63 @@
+//! Links of the page to itself.
+
+use std::fmt;
+
+/// A path with a query; parts that are empty are left out.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    path: &'static str,
+    parts: Vec<(&'static str, String)>,
+}
+
+impl Link {
+    pub(super) fn to(path: &'static str) -> Self {
+        Self { path, parts: Vec::new() }
+    }
+
+    /// With this part, in place of one of the same name.
+    pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.parts.retain(|(known, _)| *known != name);
+        if !value.is_empty() {
+            self.parts.push((name, value.to_owned()));
+        }
+        self
+    }
+
+    /// From the first page on.
+    pub(super) fn without_before(self) -> Self {
+        self.with("before", "")
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.path)?;
+        for (index, (name, value)) in self.parts.iter().enumerate() {
+            let mark = if index == 0 { '?' } else { '&' };
+            write!(f, "{mark}{name}=")?;
+            // RFC 3986: everything but unreserved characters is percent-encoded.
+            for byte in value.bytes() {
+                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                    write!(f, "{}", char::from(byte))?;
+                } else {
+                    write!(f, "%{byte:02X}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_encoded_and_empty_ones_left_out() {
+        let link = Link::to("/executions").with("plugin", "a&b=\"é\"").with("state", "");
+        assert_eq!(link.to_string(), "/executions?plugin=a%26b%3D%22%C3%A9%22");
+        let link = link.with("before", "7").with("before", "6").with("plugin", "x");
+        assert_eq!(link.to_string(), "/executions?before=6&plugin=x");
+        assert_eq!(link.without_before().with("plugin", "").to_string(), "/executions");
+    }
+}
