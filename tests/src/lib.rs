@@ -20,6 +20,7 @@ pub mod matrix;
 pub mod model;
 pub mod native;
 pub mod oci;
+pub mod peak;
 pub mod place;
 pub mod process;
 pub mod proxy;

@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_tests::desk::Desk;
 use tollgate_tests::hostile::Decide;
+use tollgate_tests::peak::peak_kib;
 use tollgate_tests::schema::Schema;
 
 /// Writes so many payloads, every fifth of which is denied.
@@ -27,26 +25,9 @@ fn generate(desk: &Desk, folder: &str, count: usize) {
     }
 }
 
-/// Runs `check` and reads, for as long as it runs, the most memory it ever held, in kibibytes.
-fn peak_kib(desk: &Desk, arguments: &[&str]) -> (Option<i32>, u64) {
-    let mut check = desk.command(&[&["check", "--format", "json"], arguments].concat());
-    let mut child = check.stdout(Stdio::null()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    loop {
-        if let Some(exit) = child.try_wait().unwrap() {
-            return (exit.code(), peak);
-        }
-        // It only grows, so the last reading is the answer but for the last moments.
-        peak = high_water(Path::new(&status)).unwrap_or(peak);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn high_water(status: &Path) -> Option<u64> {
-    let text = fs::read_to_string(status).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.parse().ok()
+/// Runs `check`; its exit code, and the most memory it held.
+fn check(desk: &Desk, arguments: &[&str]) -> (Option<i32>, u64) {
+    peak_kib(&mut desk.command(&[&["check", "--format", "json"], arguments].concat()))
 }
 
 fn summary(desk: &Desk) -> Value {
@@ -61,9 +42,9 @@ fn ten_times_the_payloads_take_the_same_memory() {
     generate(&desk, "many", 10_000);
     // The first run compiles the policy.
     desk.run(&["check", "few/00001.sql"]);
-    let (code, few) = peak_kib(&desk, &["few"]);
+    let (code, few) = check(&desk, &["few"]);
     assert_eq!(code, Some(1));
-    let (code, many) = peak_kib(&desk, &["--summary", "summary.json", "many"]);
+    let (code, many) = check(&desk, &["--summary", "summary.json", "many"]);
     assert_eq!(code, Some(1));
     assert!(few > 10_000, "{few} KiB: nothing was measured");
     // 9,000 more paths are about a megabyte; 9,000 more decisions would be fifty.
@@ -97,10 +78,10 @@ fn ten_times_the_receipts_take_the_same_memory() {
             .collect();
         desk.write(name, lines);
     }
-    let (code, few) = peak_kib(&desk, &["--ledger-export", "few.jsonl"]);
+    let (code, few) = check(&desk, &["--ledger-export", "few.jsonl"]);
     assert_eq!(code, Some(0));
     let (code, many) =
-        peak_kib(&desk, &["--summary", "summary.json", "--ledger-export", "many.jsonl"]);
+        check(&desk, &["--summary", "summary.json", "--ledger-export", "many.jsonl"]);
     assert_eq!(code, Some(0));
     assert!(few > 10_000, "{few} KiB: nothing was measured");
     assert!(many < few + 8_192, "{few} KiB for 1,000 receipts, {many} KiB for 10,000");

@@ -99,7 +99,8 @@ pub(super) fn bytes(name: &str, recorded: &[u8], found: &[u8]) -> Option<Differe
 /// Characters of a value that are shown, at most: it may be a whole payload.
 const SHOWN_CHARACTERS: usize = 120;
 
-/// Every value that differs between two documents, by its JSON pointer (RFC 6901).
+/// Every value that differs between two documents, by its JSON pointer (RFC 6901). Of lists of different
+/// length, what both have, and the lengths.
 pub(super) fn documents(name: &str, recorded: &Value, found: &Value) -> Vec<Difference> {
     let mut differences = Vec::new();
     walk(name, &mut String::new(), Some(recorded), Some(found), &mut differences);
@@ -125,12 +126,16 @@ fn walk(
             }
         }
         (Some(Value::Array(one)), Some(Value::Array(other))) => {
-            for index in 0..one.len().max(other.len()) {
+            for (index, (one, other)) in one.iter().zip(other).enumerate() {
                 pointer.push('/');
                 pointer.push_str(&index.to_string());
-                walk(name, pointer, one.get(index), other.get(index), differences);
+                walk(name, pointer, Some(one), Some(other), differences);
                 pointer.truncate(length);
             }
+            // As one: a list that someone made long is no reason to say so a million times.
+            let counted = |list: &[Value]| format!("{} items", list.len());
+            let place = format!("{name} {pointer}");
+            differences.extend(Difference::of_values(place, &counted(one), &counted(other)));
         }
         (recorded, found) if recorded != found => differences.push(Difference::new(
             DifferenceKind::Content,
@@ -165,7 +170,7 @@ mod tests {
             documents("d.json", &recorded, &found).into_iter().map(|it| it.place).collect();
         assert_eq!(
             places,
-            ["d.json /b/0", "d.json /b/1/c", "d.json /b/2", "d.json /gone", "d.json /new"]
+            ["d.json /b/0", "d.json /b/1/c", "d.json /b", "d.json /gone", "d.json /new"]
         );
         assert!(documents("d.json", &recorded, &recorded).is_empty());
     }

@@ -14,9 +14,12 @@ pub const EVIDENCE_VERSION: u32 = 1;
 /// room for what describes them.
 pub const BUNDLE_BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes of a member that is JSON or TOML, at most. What is read into values takes many times its
-/// length; what is compared as bytes does not.
-pub const JSON_BYTES_MAX: u64 = 16 << 20;
+/// Bytes of `decision.json`, at most. What is read into values takes many times its length; what is
+/// compared as bytes does not.
+pub const DECISION_BYTES_MAX: u64 = 16 << 20;
+
+/// Bytes of any other member that is read into values, at most.
+pub const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
 
 /// Statements of a bundle, at most: their files are numbered with four digits.
 pub const STATEMENT_COUNT_MAX: usize = 10_000;
@@ -47,7 +50,8 @@ pub(super) fn statement(index: usize) -> String {
 /// Bytes that a member may have; of those that are only compared, what the bundle may have.
 pub(super) fn bytes_max(name: &str) -> u64 {
     match name {
-        MANIFEST | REQUEST | PIN | DECISION | RECEIPT | VERSIONS | SUMS => JSON_BYTES_MAX,
+        DECISION => DECISION_BYTES_MAX,
+        MANIFEST | REQUEST | PIN | RECEIPT | VERSIONS | SUMS => DOCUMENT_BYTES_MAX,
         // It is compiled, which takes many times its length, too.
         COMPONENT => COMPONENT_BYTES_MAX,
         _ => BUNDLE_BYTES_MAX,

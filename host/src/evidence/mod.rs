@@ -25,6 +25,7 @@ pub use error::{EvidenceError, ExportError};
 pub use export::Exhibit;
 pub use facts::RecordedReceipt;
 pub use layout::{
-    BUNDLE_BYTES_MAX, EVIDENCE_FORMAT, EVIDENCE_VERSION, JSON_BYTES_MAX, STATEMENT_COUNT_MAX,
+    BUNDLE_BYTES_MAX, DECISION_BYTES_MAX, DOCUMENT_BYTES_MAX, EVIDENCE_FORMAT, EVIDENCE_VERSION,
+    STATEMENT_COUNT_MAX,
 };
 pub use verify::{Sandbox, Summary, Verification};

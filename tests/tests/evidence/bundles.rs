@@ -8,6 +8,7 @@ use tollgate::digest::Digest;
 use tollgate_tests::cli::{self, Run};
 use tollgate_tests::desk::Desk;
 use tollgate_tests::hostile::Decide;
+use tollgate_tests::peak::peak_kib;
 use tollgate_tests::schema::Schema;
 use tollgate_tests::ustar::Members;
 
@@ -181,4 +182,31 @@ fn what_is_there_stays_until_it_is_to_be_replaced() {
         assert_eq!(run.code(), Some(2), "{wrong:?}: {run:?}");
         assert!(!desk.path("y.tar").exists());
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_bundle_made_to_exhaust_memory_does_not() {
+    let desk = desk();
+    let hostile = desk.hostile(Decide::Allow);
+    export(&desk, "allowed.sql", "good.tar", &["--policy", &hostile]);
+    let mut members = Members::of(&fs::read(desk.path("good.tar")).unwrap());
+    // As many values as fit, none of which is in the decision made again.
+    let mode = "\"NO_ZERO_DATE\",";
+    let room = (16 << 20) - members.content("decision.json").len();
+    let modes = mode.repeat(room / mode.len());
+    members.replace("decision.json", "\"sqlMode\":[", &format!("\"sqlMode\":[{}", &modes));
+    let text = String::from_utf8(members.content("decision.json").clone()).unwrap();
+    *members.content("decision.json") = text.replace(",]", "]").into_bytes();
+    members.sum();
+    desk.write("long.tar", members.archive());
+    let (code, peak) = peak_kib(&mut desk.command(&["evidence", "verify", "long.tar"]));
+    assert_eq!(code, Some(1));
+    assert!((10_000..1_000_000).contains(&peak), "{peak} KiB for values of 16 MiB");
+
+    // A file that never ends.
+    let mut endless = desk.command(&["evidence", "verify", "/dev/zero"]);
+    let (code, peak) = peak_kib(&mut endless);
+    assert_eq!(code, Some(2));
+    assert!(peak < 1_000_000, "{peak} KiB for a file without an end");
 }
