@@ -266,13 +266,12 @@ fn a_ledger_s_export_is_a_corpus() {
         receipt("changed", Some(allowed), "something else"),
     ];
     let schema = Schema::of("ledger-export");
-    let text: String = lines
-        .iter()
-        .map(|line| {
-            schema.assert_accepts(line);
-            format!("{line}\n")
-        })
-        .collect();
+    let mut text = String::new();
+    for line in &lines {
+        schema.assert_accepts(line);
+        text += &line.to_string();
+        text.push('\n');
+    }
     desk.write("receipts.jsonl", text);
     desk.write("p.wasm", hostile::policy(Decide::Deny));
     let policies = ["policy", "diff", "sql-jdbc:v1", "p.wasm", "--format", "json"];

@@ -85,13 +85,20 @@ impl Records {
             let against = format!("{RECEIPT} /executor, against {REQUEST}");
             differences.extend(Difference::of_values(against, executor, &request.executor));
         }
-        if receipt.status == Status::Succeeded {
-            let recorded =
-                receipt.external_receipt.as_ref().map_or("none", ExternalReceipt::as_str);
-            let due = ExternalReceipt::sql(environment, key);
-            let against = format!("{RECEIPT} /externalReceipt");
-            differences.extend(Difference::of_values(against, recorded, due.as_str()));
-        }
+        // What a write of the ledger leaves behind: both with success, neither without.
+        let succeeded = receipt.status == Status::Succeeded;
+        let recorded = receipt.external_receipt.as_ref().map_or("none", ExternalReceipt::as_str);
+        let due = if succeeded {
+            ExternalReceipt::sql(environment, key).to_string()
+        } else {
+            "none".to_owned()
+        };
+        let against = format!("{RECEIPT} /externalReceipt");
+        differences.extend(Difference::of_values(against, recorded, due.as_str()));
+        let there = |is_there: bool| if is_there { "a time" } else { "none" };
+        let (recorded, due) = (there(receipt.completed_at.is_some()), there(succeeded));
+        let against = format!("{RECEIPT} /completedAt");
+        differences.extend(Difference::of_values(against, recorded, due));
     }
 
     /// The receipt against what the policy answers now.
@@ -115,10 +122,12 @@ impl Records {
 
     pub(super) fn summary(self, computed: &Computed) -> Summary {
         let Self { request, pin: _, decision, receipt, versions } = self;
+        let execution_count = receipt.as_ref().map(|it| it.execution_count);
         let (step_key, status) = receipt.map(|it| (it.key, it.status)).unzip();
         let mut summary = Summary {
             step_key,
             status,
+            execution_count,
             policy_digest: Some(computed.component),
             payload_digest: Some(computed.payload),
             made_by: versions.map(|it| format!("{} with wasmtime {}", it.tollgate, it.wasmtime)),

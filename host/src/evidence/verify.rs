@@ -50,6 +50,9 @@ pub struct Summary {
     pub step_key: Option<StepKey>,
     /// What the receipt says of it.
     pub status: Option<Status>,
+    /// How often the receipt says that it was started. None of a success is a compensation of a step
+    /// that never ran.
+    pub execution_count: Option<u32>,
     /// The executor it was decided for.
     pub executor: Option<ExecutorCode>,
     /// The environment it is meant for.
@@ -283,9 +286,13 @@ impl EvidenceBundle {
         let mut unproven = vec![
             "that this is the bundle that was exported: compare its digest with one noted elsewhere"
                 .to_owned(),
-            "which programs made the bundle: versions.json is their word".to_owned(),
+            format!("which programs made bundle and component: {VERSIONS} and {PIN} are their word"),
         ];
         unproven.push(match &records.receipt {
+            Some(receipt) if receipt.execution_count == 0 => format!(
+                "that the ledger is right: the receipt says `{}` without a run",
+                receipt.status.as_str()
+            ),
             Some(receipt) => format!(
                 "that the step ran, and that an executor wrote the receipt: `{}` is the ledger's \
                  word, which nothing signs",

@@ -208,6 +208,10 @@ fn every_fact_of_the_receipt_that_can_be_known_is_compared() {
     );
     assert_eq!(altered("order-7:1", "order-8:1"), ["receipt.json /externalReceipt"]);
     assert_eq!(
+        altered("\"SUCCEEDED\"", "\"FAILED\""),
+        ["receipt.json /externalReceipt", "receipt.json /completedAt"]
+    );
+    assert_eq!(
         altered("\"sql-jdbc:v1\"", "\"sql-jdbc:v2\""),
         ["receipt.json /executor, against request.json"]
     );

@@ -138,6 +138,20 @@ async fn a_step_that_failed_is_evidence_as_well() {
     assert_eq!((run.code(), &run.json_lines()[0]["status"]), (Some(0), &json!("FAILED")));
 }
 
+#[tokio::test]
+async fn a_compensation_of_what_never_ran_is_not_told_as_a_run() {
+    let installation = Installation::ready().await;
+    installation.release(RELEASE, FORWARD, Some(BACK));
+    let back = ["execute", RELEASE, "schema", "--step-key", "back", "--direction", "compensate"];
+    let run = installation.tollgate(&[&back[..], &["--reverses", "up"]].concat());
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    assert_eq!(export(&installation, "back", &["--releases", "releases"]).code(), Some(0));
+    let run = offline(&installation, &["evidence", "verify", "back.tar"]);
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    assert!(run.stdout.contains("back, SUCCEEDED, never run"), "{}", run.stdout);
+    assert!(run.stdout.contains("says `SUCCEEDED` without a run"), "{}", run.stdout);
+}
+
 /// All of a ledger, as lines.
 fn exported(installation: &Installation) -> (Option<i32>, Vec<Value>) {
     // Payloads are what is asked for here, so their literals are not looked for.

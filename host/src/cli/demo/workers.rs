@@ -10,6 +10,10 @@ use super::files;
 use super::server::bound_to_this_process;
 use super::setting::{Setting, unexpected};
 
+/// Variables of the command line that would lead a worker away from the demo.
+const OTHERS: [&str; 4] =
+    ["TOLLGATE_CONFIG", "TOLLGATE_LOG", "TOLLGATE_POLICIES", "TOLLGATE_POLICY_KEY"];
+
 /// A worker process that ended.
 pub(super) struct Worked {
     pub(super) process: u32,
@@ -45,7 +49,7 @@ async fn worker(setting: &Setting) -> Result<Worked, Failure> {
     // Nothing of this process's own configuration: the demo has one of its own.
     for (name, _) in std::env::vars_os() {
         let is_ours = name.to_string_lossy().starts_with("FACTORY_PLUGIN_");
-        if is_ours || name == "TOLLGATE_CONFIG" || name == "TOLLGATE_LOG" {
+        if is_ours || OTHERS.iter().any(|other| name == *other) {
             command.env_remove(name);
         }
     }

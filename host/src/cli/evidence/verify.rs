@@ -252,7 +252,12 @@ impl<'a> Report<'a> {
         line("bundle", bundle_digest.to_string());
         if let Some(key) = &summary.step_key {
             let status = summary.status.map_or("unknown", |status| status.as_str());
-            line("step", format!("{key}, {status}"));
+            let runs = match summary.execution_count {
+                Some(0) => ", never run: there was nothing to take back".to_owned(),
+                Some(count) if count > 1 => format!(", started {count} times"),
+                _ => String::new(),
+            };
+            line("step", format!("{key}, {status}{runs}"));
         }
         let name = summary.policy_name.as_deref().unwrap_or("unknown");
         let version = summary.policy_version.as_deref().unwrap_or_default();

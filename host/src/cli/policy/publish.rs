@@ -47,7 +47,7 @@ pub(super) struct Publish {
     #[arg(long, value_name = "KEYFILE")]
     sign_key: Option<PathBuf>,
     /// File with the password of the secret key [default: asked for on the terminal]
-    #[arg(long, value_name = "FILE", env = "TOLLGATE_SIGN_PASSWORD_FILE", requires = "sign_key")]
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_SIGN_PASSWORD_FILE")]
     sign_password_file: Option<PathBuf>,
     /// Move a tag away from what it leads to, and replace another signature
     #[arg(long)]
