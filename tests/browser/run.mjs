@@ -230,6 +230,7 @@ for (const [name, path] of [
   await accessible(name, urls.ready + path);
 }
 await accessible("status-disabled", `${urls.disabled}/`);
+await accessible("executions-disabled", `${urls.disabled}/executions`);
 await accessible("status-incomplete", `${urls.incomplete}/`);
 await accessible("status-broken", `${urls.broken}/`);
 await accessible("status-empty", `${urls.empty}/`);

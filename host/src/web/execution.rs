@@ -119,7 +119,9 @@ pub(super) async fn page(
 /// other.
 pub(super) async fn details(observer: &Observer, key: &StepKey) -> Details {
     let step = async { if observer.has_control() { observer.step(key).await } else { Ok(None) } };
-    let (receipt, step) = tokio::join!(observer.receipt(key), step);
+    let receipt =
+        async { if observer.is_disabled() { Ok(None) } else { observer.receipt(key).await } };
+    let (receipt, step) = tokio::join!(receipt, step);
     let mut troubles = Vec::new();
     let mut kept = |trouble: Trouble| troubles.push(trouble);
     let receipt = receipt.unwrap_or_else(|trouble| {

@@ -92,6 +92,12 @@ pub(super) async fn page(
     let Some(wanted) = wanted else {
         return render(StatusCode::BAD_REQUEST, &unanswered(&observer, form));
     };
+    if observer.is_disabled() {
+        let nothing = "The SQL target is disabled, so there is no ledger to read. Dry runs are in \
+                       the outbox.";
+        let page = unanswered(&observer, form);
+        return render(StatusCode::OK, &ExecutionsPage { rows: Some(Vec::new()), nothing, ..page });
+    }
     let is_first = wanted.before.is_none() && !form.is_filtered;
     let reading = observer.executions(&wanted.filter, wanted.before, is_first);
     let (read, dialog) = tokio::join!(reading, opened(&observer, &asked, wanted.open.as_ref()));

@@ -1,6 +1,6 @@
 //! What is answered over HTTP. Reads only: no route writes to a server or to a file.
 //!
-//! [`site`] is the status page, made on the server of templates that are checked when the program is
+//! [`site()`] is the status page, made on the server of templates that are checked when the program is
 //! compiled: it needs no script and loads nothing from elsewhere. [`probes()`] are a worker's.
 
 mod assets;

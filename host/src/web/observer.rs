@@ -134,6 +134,11 @@ impl Observer {
         self.control.is_some()
     }
 
+    /// Whether the target is disabled, so that there is no ledger to read: a state and no trouble.
+    pub(super) fn is_disabled(&self) -> bool {
+        self.target.is_none() && !self.is_broken()
+    }
+
     /// Whether the configuration has problems.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.status, Source::Broken(_))

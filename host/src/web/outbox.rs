@@ -105,6 +105,10 @@ pub(super) async fn page(
     let (Ok(status), Ok(start)) = (status, start) else {
         return render(StatusCode::BAD_REQUEST, &page);
     };
+    if observer.is_disabled() && !observer.has_control() {
+        let nothing = "No control catalog is configured, so there is no outbox to read.";
+        return render(StatusCode::OK, &OutboxPage { rows: Some(Vec::new()), nothing, ..page });
+    }
     let link = Link::to("/outbox").with("state", &state);
     let page = match observer.steps(status, start).await {
         Err(trouble) => OutboxPage { trouble: Some(trouble), ..page },

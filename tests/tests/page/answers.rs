@@ -66,6 +66,11 @@ async fn the_page_the_json_and_the_command_agree_in_every_state() {
         assert_eq!(missing.is_empty(), key.is_empty(), "{missing:?}");
         assert!(page.contains(key) && missing.iter().all(|it| it["key"] == key), "{missing:?}");
 
+        // Disabled is a state and no trouble, and whatever is missing is.
+        let executions = served.get("/executions").body;
+        let is_trouble = executions.contains("role=\"alert\"");
+        assert_eq!(is_trouble, state == "incomplete", "{executions}");
+
         let ready = served.get("/readyz");
         assert_eq!(ready.status, readiness, "{ready:?}");
         let ready: Value = serde_json::from_str(&ready.body).unwrap();
