@@ -11,7 +11,7 @@ use crate::session::ServerFailure;
 pub const CONTROL_SCRIPT: &str = include_str!("../../../sql/factory_plugin_control_outbox.sql");
 
 /// What the table's comment says of its schema.
-const COMMENT: &str = "tollgate control outbox, schema version 1";
+const COMMENT: &str = "tollgate control outbox, schema version 2";
 
 /// The outbox was not created, or is not what it must be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,6 +98,7 @@ async fn look(
 /// The columns this version writes, in the script's order. More may be there.
 const COLUMNS: &[&str] = &[
     "id",
+    "environment_code",
     "plan_code",
     "plan_fingerprint",
     "position",
@@ -141,7 +142,7 @@ async fn check_due_index(connection: &mut ControlConnection) -> Result<(), Contr
     );
     let found: Result<Vec<String>, _> = connection.conn().query(query).await;
     let found = found.map_err(|error| ControlBootstrapError::Script(ServerFailure::of(&error)))?;
-    if found == ["status", "not_before", "id"] {
+    if found == ["status", "environment_code", "not_before", "id"] {
         Ok(())
     } else {
         Err(ControlBootstrapError::Shape { what: "index" })

@@ -95,7 +95,7 @@ enum Taken {
 }
 
 impl Outbox {
-    /// Takes a step that is due, or one whose worker let its lease end; none when there is none.
+    /// Takes a step of its environment that is due, or one whose worker let its lease end; none when there is none.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Outbox {
     async fn take_locked(&self, connection: &mut ControlConnection) -> Result<Taken, OutboxFault> {
         for status in claimable() {
             let query = format!("{} LIMIT 1 FOR UPDATE SKIP LOCKED", due("id"));
-            let found = sql::rows(connection, &query, vec![status.as_str().into()]).await?;
+            let found = sql::rows(connection, &query, self.due_values(status)).await?;
             if let Some(row) = found.first() {
                 let (id, token) = (row.required::<u64>("id")?, ClaimToken::fresh());
                 self.take(connection, id, status, &token).await?;
@@ -148,7 +148,7 @@ impl Outbox {
     ) -> Result<Taken, OutboxFault> {
         for status in claimable() {
             let query = format!("{} LIMIT {CANDIDATE_COUNT}", due("id"));
-            let found = sql::rows(connection, &query, vec![status.as_str().into()]).await?;
+            let found = sql::rows(connection, &query, self.due_values(status)).await?;
             let mut ids = Vec::new();
             for row in &found {
                 ids.push(row.required::<u64>("id")?);
@@ -164,6 +164,11 @@ impl Outbox {
             }
         }
         Ok(Taken::Nothing)
+    }
+
+    /// The parameters of [`due`].
+    fn due_values(&self, status: Status) -> Vec<Value> {
+        vec![status.as_str().into(), self.belonging().as_str().into()]
     }
 
     /// Puts a new claim on the row, if it still is in this state and due.
@@ -298,11 +303,11 @@ fn claimable() -> [Status; 2] {
     [Status::Claimed, due]
 }
 
-/// The rows of a status that are due, the longest due first.
+/// The rows of a status and an environment that are due, the longest due first.
 fn due(columns: &str) -> String {
     format!(
         "SELECT {columns} FROM {TABLE} FORCE INDEX ({DUE_INDEX}) \
-         WHERE status = ? AND not_before <= UTC_TIMESTAMP(6) ORDER BY not_before, id"
+         WHERE status = ? AND environment_code = ? AND not_before <= UTC_TIMESTAMP(6) ORDER BY not_before, id"
     )
 }
 

@@ -6,11 +6,12 @@
 //! has nothing to do there.
 
 use super::Outbox;
+use super::environment::Belonging;
 use super::fault::{OutboxFault, Runs};
 use super::recorded::{RecordedStep, Undo};
 use super::sql::{self, TABLE};
 use super::status::{Event, Status};
-use super::submit::{FORWARD, NewRow, insert};
+use super::submit::{FORWARD, Known, NewRow, insert};
 use crate::blame::Blame;
 use crate::control::ControlConnection;
 use crate::ids::{Direction, ExecutorCode, StepKey};
@@ -62,6 +63,20 @@ pub enum CompensateError {
         /// What was named.
         step: StepKey,
     },
+    /// The plan was submitted under another environment.
+    #[error(
+        "plan `{plan}` belongs to {submitted}, this is {given}: step `{step}` ran there or will"
+    )]
+    OtherEnvironment {
+        /// The plan.
+        plan: PlanCode,
+        /// The first such forward step.
+        step: StepKey,
+        /// Where it belongs.
+        submitted: Belonging,
+        /// What is configured.
+        given: Belonging,
+    },
     /// A worker is at a forward step: what it does is not known yet.
     #[error("step `{0}` is being carried out")]
     Running(StepKey),
@@ -85,6 +100,7 @@ impl CompensateError {
         match self {
             Self::PlanUnknown(_) => "plan-unknown",
             Self::StepUnknown { .. } => "step-unknown",
+            Self::OtherEnvironment { .. } => "plan-of-other-environment",
             Self::Running(_) => "forward-step-running",
             Self::Refused(_) => "compensation-refused",
             Self::Fault(fault) => fault.code(),
@@ -94,7 +110,10 @@ impl CompensateError {
     /// Who can do something about it.
     pub const fn blame(&self) -> Blame {
         match self {
-            Self::PlanUnknown(_) | Self::StepUnknown { .. } | Self::Running(_) => Blame::Caller,
+            Self::PlanUnknown(_)
+            | Self::StepUnknown { .. }
+            | Self::OtherEnvironment { .. }
+            | Self::Running(_) => Blame::Caller,
             Self::Refused(_) => Blame::Plugin,
             Self::Fault(fault) => fault.blame(),
         }
@@ -105,6 +124,9 @@ impl CompensateError {
         match self {
             Self::PlanUnknown(_) => "name the plan by its code, as `tollgate submit` printed it",
             Self::StepUnknown { .. } => "run `tollgate outbox PLAN` to see its steps",
+            Self::OtherEnvironment { .. } => {
+                "run the same command with the configuration of that environment"
+            }
             Self::Running(_) => {
                 "wait until its worker is done, then run the same command again; of a worker that is \
                  gone, start one: it takes the step over when its lease is over"
@@ -129,7 +151,7 @@ impl Outbox {
     ///
     /// # Errors
     ///
-    /// There is no such plan or step, a forward step is being carried out, or a step cannot be
+    /// There is no such plan or step, it belongs to another environment, a forward step is being carried out, or a step cannot be
     /// taken back: then nothing is.
     pub async fn compensate(
         &self,
@@ -140,7 +162,7 @@ impl Outbox {
         let mut runs = Runs::default();
         loop {
             sql::begin(connection).await?;
-            let enqueued = take_back(connection, plan, from).await;
+            let enqueued = take_back(connection, &self.belonging(), plan, from).await;
             match sql::end(connection, enqueued).await {
                 Err(CompensateError::Fault(fault)) if runs.again(&fault).await => {}
                 ended => return ended,
@@ -151,15 +173,24 @@ impl Outbox {
 
 async fn take_back(
     connection: &mut ControlConnection,
+    own: &Belonging,
     plan: &PlanCode,
     from: Option<&StepKey>,
 ) -> Result<Compensated, CompensateError> {
     let rows = locked_rows(connection, plan).await?;
     let (forward, back): (Vec<Row>, Vec<Row>) =
         rows.into_iter().partition(|row| row.recorded.step.direction == Direction::Forward);
-    let Some(fingerprint) = forward.first().map(|row| row.fingerprint.clone()) else {
+    let Some(known) = forward.first().map(|row| row.known.clone()) else {
         return Err(CompensateError::PlanUnknown(plan.clone()));
     };
+    if let Some(elsewhere) = forward.iter().find(|row| row.known.belonging != *own) {
+        return Err(CompensateError::OtherEnvironment {
+            plan: plan.clone(),
+            step: elsewhere.recorded.step.key.clone(),
+            submitted: elsewhere.known.belonging.clone(),
+            given: own.clone(),
+        });
+    }
     if let Some(running) = forward.iter().find(|row| row.status == Status::Claimed) {
         return Err(CompensateError::Running(running.recorded.step.key.clone()));
     }
@@ -168,13 +199,13 @@ async fn take_back(
     let (new, already) = compensations(&scope, &back)?;
     let superseded = supersede(connection, plan, first).await?;
     let enqueued = new.iter().map(|row| row.recorded.step.key.clone()).collect();
-    insert(connection, plan, &fingerprint, &new).await?;
+    insert(connection, plan, &known, &new).await?;
     Ok(Compensated { enqueued, already, superseded })
 }
 
 /// A row of the plan, locked.
 struct Row {
-    fingerprint: String,
+    known: Known,
     position: u32,
     status: Status,
     executor: ExecutorCode,
@@ -185,7 +216,7 @@ struct Row {
 impl Row {
     fn read(row: &Columns) -> Result<Self, OutboxFault> {
         Ok(Self {
-            fingerprint: row.required("plan_fingerprint")?,
+            known: Known::read(row)?,
             position: row.required("position")?,
             status: row.required("status")?,
             executor: row.required("executor_code")?,
@@ -227,7 +258,7 @@ async fn locked_rows(
     plan: &PlanCode,
 ) -> Result<Vec<Row>, OutboxFault> {
     let query = format!(
-        "SELECT plan_fingerprint, position, status, executor_code, attempt_count, step \
+        "SELECT plan_fingerprint, environment_code, position, status, executor_code, attempt_count, step \
          FROM {TABLE} WHERE plan_code = ? ORDER BY direction, position FOR UPDATE"
     );
     let found = sql::rows(connection, &query, vec![plan.as_str().into()]).await?;

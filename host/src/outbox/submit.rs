@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use mysql_async::Value;
 
 use super::Outbox;
+use super::environment::Belonging;
 use super::fault::{OutboxFault, Runs};
 use super::listing::{Counts, count_steps};
 use super::recorded::RecordedStep;
@@ -15,6 +16,7 @@ use crate::control::ControlConnection;
 use crate::digest::Digest;
 use crate::ids::{Direction, ExecutorCode, StepKey};
 use crate::plan::{Plan, PlanCode, PlannedStep};
+use crate::session::Columns;
 
 /// Rows one INSERT writes.
 const ROWS_PER_INSERT: usize = 50;
@@ -70,6 +72,16 @@ pub enum SubmitError {
         /// What was to be submitted.
         given: Digest,
     },
+    /// The plan was submitted before, under another environment of the same control catalog.
+    #[error("plan `{plan}` was submitted before and belongs to {submitted}; this is {given}")]
+    OtherEnvironment {
+        /// The code.
+        plan: PlanCode,
+        /// Where it belongs.
+        submitted: Belonging,
+        /// What is configured.
+        given: Belonging,
+    },
     /// Keys that belong to steps of other plans, with these plans.
     #[error("step keys belong to other plans: {}", taken(.0))]
     KeysTaken(Vec<(StepKey, PlanCode)>),
@@ -89,6 +101,7 @@ impl SubmitError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::OtherPlan { .. } => "plan-submitted-otherwise",
+            Self::OtherEnvironment { .. } => "plan-of-other-environment",
             Self::KeysTaken(_) => "step-keys-taken",
             Self::Fault(fault) => fault.code(),
         }
@@ -97,7 +110,9 @@ impl SubmitError {
     /// Who can do something about it.
     pub const fn blame(&self) -> Blame {
         match self {
-            Self::OtherPlan { .. } | Self::KeysTaken(_) => Blame::Caller,
+            Self::OtherPlan { .. } | Self::OtherEnvironment { .. } | Self::KeysTaken(_) => {
+                Blame::Caller
+            }
             Self::Fault(fault) => fault.blame(),
         }
     }
@@ -106,6 +121,10 @@ impl SubmitError {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::OtherPlan { .. } => "publish the plan under a code of its own",
+            Self::OtherEnvironment { .. } => {
+                "publish the plan under a code of its own for this environment, or give each \
+                 environment a control catalog of its own"
+            }
             Self::KeysTaken(_) => "publish the plan with step keys of its own",
             Self::Fault(fault) => fault.help(),
         }
@@ -126,7 +145,7 @@ impl Outbox {
     /// # Errors
     ///
     /// The plan's code or one of its keys, those of its compensations included, is another plan's;
-    /// or the control server did not answer as it should. Submit again then: a plan that was
+    /// it was submitted under another environment; or the control server did not answer as it should. Submit again then: a plan that was
     /// enqueued all the same is recognised.
     pub async fn submit(
         &self,
@@ -138,7 +157,7 @@ impl Outbox {
         let mut races = 0_u32;
         loop {
             sql::begin(connection).await?;
-            let submitted = enqueue(connection, plan, executors).await;
+            let submitted = self.enqueue(connection, plan, executors).await;
             match sql::end(connection, submitted).await {
                 // Somebody enqueued the plan, or one with the same keys, at the same moment: what
                 // is there is read again.
@@ -150,50 +169,81 @@ impl Outbox {
             }
         }
     }
-}
 
-async fn enqueue(
-    connection: &mut ControlConnection,
-    plan: &Plan,
-    executors: &ExecutorChoice,
-) -> Result<Submitted, SubmitError> {
-    if let Some(submitted) = fingerprint(connection, plan.code()).await? {
-        let given = plan.fingerprint();
-        if submitted != given.to_string() {
-            let plan = plan.code().clone();
-            return Err(SubmitError::OtherPlan { plan, submitted, given });
+    async fn enqueue(
+        &self,
+        connection: &mut ControlConnection,
+        plan: &Plan,
+        executors: &ExecutorChoice,
+    ) -> Result<Submitted, SubmitError> {
+        let belonging = self.belonging();
+        if let Some(known) = known(connection, plan.code()).await? {
+            known.is_the_same(plan, belonging)?;
+            return Ok(Submitted::Already {
+                counts: count_steps(connection, Some(plan.code())).await?,
+            });
         }
-        return Ok(Submitted::Already {
-            counts: count_steps(connection, Some(plan.code())).await?,
-        });
+        let taken = taken_keys(connection, plan).await?;
+        if !taken.is_empty() {
+            return Err(SubmitError::KeysTaken(taken));
+        }
+        let rows: Vec<NewRow> = plan
+            .steps()
+            .iter()
+            .zip(0_u32..)
+            .map(|(step, position)| NewRow {
+                position,
+                executor: executors.of(step),
+                recorded: RecordedStep::forward(step),
+                status: if position == 0 { Status::Pending } else { Status::Waiting },
+            })
+            .collect();
+        let known = Known { fingerprint: plan.fingerprint().to_string(), belonging };
+        insert(connection, plan.code(), &known, &rows).await?;
+        Ok(Submitted::Enqueued { step_count: rows.len() })
     }
-    let taken = taken_keys(connection, plan).await?;
-    if !taken.is_empty() {
-        return Err(SubmitError::KeysTaken(taken));
-    }
-    let rows: Vec<NewRow> = plan
-        .steps()
-        .iter()
-        .zip(0_u32..)
-        .map(|(step, position)| NewRow {
-            position,
-            executor: executors.of(step),
-            recorded: RecordedStep::forward(step),
-            status: if position == 0 { Status::Pending } else { Status::Waiting },
-        })
-        .collect();
-    insert(connection, plan.code(), &plan.fingerprint().to_string(), &rows).await?;
-    Ok(Submitted::Enqueued { step_count: rows.len() })
 }
 
-/// The fingerprint of a plan that is in the outbox.
-pub(super) async fn fingerprint(
+/// What every row of a plan says of it.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) fingerprint: String,
+    pub(super) belonging: Belonging,
+}
+
+impl Known {
+    pub(super) fn read(row: &Columns) -> Result<Self, OutboxFault> {
+        Ok(Self {
+            fingerprint: row.required("plan_fingerprint")?,
+            belonging: Belonging::read(row)?,
+        })
+    }
+
+    fn is_the_same(self, plan: &Plan, given: Belonging) -> Result<(), SubmitError> {
+        let fingerprint = plan.fingerprint();
+        let plan = plan.code().clone();
+        if self.fingerprint != fingerprint.to_string() {
+            let submitted = self.fingerprint;
+            return Err(SubmitError::OtherPlan { plan, submitted, given: fingerprint });
+        }
+        if self.belonging != given {
+            let submitted = self.belonging;
+            return Err(SubmitError::OtherEnvironment { plan, submitted, given });
+        }
+        Ok(())
+    }
+}
+
+/// A plan that is in the outbox.
+async fn known(
     connection: &mut ControlConnection,
     plan: &PlanCode,
-) -> Result<Option<String>, OutboxFault> {
-    let query = format!("SELECT plan_fingerprint FROM {TABLE} WHERE plan_code = ? LIMIT 1");
+) -> Result<Option<Known>, OutboxFault> {
+    let query = format!(
+        "SELECT plan_fingerprint, environment_code FROM {TABLE} WHERE plan_code = ? LIMIT 1"
+    );
     let found = sql::rows(connection, &query, vec![plan.as_str().into()]).await?;
-    Ok(found.first().map(|row| row.required("plan_fingerprint")).transpose()?)
+    found.first().map(Known::read).transpose()
 }
 
 /// The keys of a plan, both directions', that other plans have.
@@ -237,14 +287,15 @@ pub(super) struct NewRow {
 pub(super) async fn insert(
     connection: &mut ControlConnection,
     plan: &PlanCode,
-    fingerprint: &str,
+    known: &Known,
     rows: &[NewRow],
 ) -> Result<(), OutboxFault> {
     for rows in rows.chunks(ROWS_PER_INSERT) {
-        let row = "(?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
+        let row =
+            "(?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
         let statement = format!(
-            "INSERT INTO {TABLE} (plan_code, plan_fingerprint, position, step_idempotency_key, \
-             direction, executor_code, step, status, not_before, created_at, updated_at) VALUES {}",
+            "INSERT INTO {TABLE} (environment_code, plan_code, plan_fingerprint, position, \
+             step_idempotency_key, direction, executor_code, step, status, not_before, created_at, updated_at) VALUES {}",
             vec![row; rows.len()].join(", ")
         );
         let values = rows
@@ -252,8 +303,9 @@ pub(super) async fn insert(
             .flat_map(|row| {
                 let step = &row.recorded.step;
                 [
-                    Value::from(plan.as_str()),
-                    fingerprint.into(),
+                    Value::from(known.belonging.as_str()),
+                    plan.as_str().into(),
+                    known.fingerprint.as_str().into(),
                     row.position.into(),
                     step.key.as_str().into(),
                     step.direction.as_str().into(),

@@ -131,7 +131,7 @@ impl Storm {
             let plan = Plan::parse(document.as_bytes()).unwrap();
             let sql = ExecutorChoice { sql: ExecutorCode::sql_jdbc_v1() };
             let mut connection = self.control.open().await.unwrap();
-            Outbox::default().submit(&mut connection, &plan, &sql).await.unwrap();
+            Outbox::of(&self.chain.config(&[])).submit(&mut connection, &plan, &sql).await.unwrap();
             connection.close().await;
             self.submitted += 1;
             open += 1;
@@ -207,7 +207,11 @@ impl Storm {
         let code = format!("plan{}", choices.index(self.submitted));
         let mut connection = self.control.open().await.unwrap();
         let plan = code.parse().unwrap();
-        if Outbox::default().compensate(&mut connection, &plan, None).await.is_ok() {
+        if Outbox::of(&self.chain.config(&[]))
+            .compensate(&mut connection, &plan, None)
+            .await
+            .is_ok()
+        {
             self.taken_back.insert(code);
             self.happened.taken_back = self.taken_back.len();
         }

@@ -7,7 +7,7 @@ use tollgate_tests::server::Flavour;
 
 use crate::fixture::{Fixture, plan};
 
-/// Rows that are done, wait, are claimed or not due yet; `TOLLGATE_OUTBOX_ROWS` asks for another number.
+/// Rows that are done, wait, are claimed, not due yet or due elsewhere; `TOLLGATE_OUTBOX_ROWS` asks for another number.
 const ROW_COUNT: u64 = 100_000;
 /// Rows a claim may read: two looks, the row it takes, and the row it reads back.
 const ROWS_READ_MAX: u64 = 12;
@@ -23,11 +23,12 @@ async fn fill(fixture: &Fixture) {
     while count < row_count() {
         fixture
             .run(&format!(
-                "INSERT INTO factory_plugin_control_outbox (plan_code, position, \
+                "INSERT INTO factory_plugin_control_outbox (environment_code, plan_code, position, \
                  step_idempotency_key, status, not_before, {columns}) SELECT \
+                 IF(id % 5 > 3, 'elsewhere', '-'), \
                  CONCAT('copy', {count}, '-', id), position, CONCAT('copy', {count}, '-', id), \
-                 ELT(1 + id % 4, 'WAITING', 'APPLIED', 'CLAIMED', 'PENDING'), \
-                 UTC_TIMESTAMP(6) + INTERVAL IF(id % 4 < 2, -1, 1) HOUR, {columns} \
+                 ELT(1 + id % 5, 'WAITING', 'APPLIED', 'CLAIMED', 'PENDING', 'PENDING'), \
+                 UTC_TIMESTAMP(6) + INTERVAL IF(id % 5 IN (2, 3), 1, -1) HOUR, {columns} \
                  FROM factory_plugin_control_outbox"
             ))
             .await;
@@ -59,6 +60,11 @@ async fn a_claim_reads_a_handful_of_rows_however_many_there_are() {
             println!("{flavour}: {read} rows read for {expected:?} among {}", count[0]);
             assert!(read <= ROWS_READ_MAX, "{flavour}: {read} rows were read");
         }
+        let before = rows_read(&mut connection).await;
+        let due = fixture.outbox.due_elsewhere(&mut connection).await.unwrap();
+        let read = rows_read(&mut connection).await - before;
+        assert_eq!(due.len(), 1, "{flavour}");
+        assert!(read <= ROWS_READ_MAX, "{flavour}: {read} rows were read");
     }
 }
 
@@ -72,7 +78,8 @@ async fn the_server_plans_a_claim_by_its_index() {
         for status in ["PENDING", "CLAIMED"] {
             let explain = format!(
                 "EXPLAIN FORMAT=TRADITIONAL SELECT id FROM factory_plugin_control_outbox FORCE INDEX \
-                 (ix_factory_plugin_control_outbox_due) WHERE status = '{status}' AND not_before <= \
+                 (ix_factory_plugin_control_outbox_due) WHERE status = '{status}' AND \
+                 environment_code = '-' AND not_before <= \
                  UTC_TIMESTAMP(6) ORDER BY not_before, id LIMIT 1 FOR UPDATE"
             );
             let plan: mysql_async::Row = admin.query_first(explain).await.unwrap().unwrap();

@@ -48,6 +48,12 @@ impl Fixture {
         self.control.open().await.unwrap()
     }
 
+    /// The same outbox under another environment.
+    pub(crate) fn elsewhere(&self, environment: &str) -> Outbox {
+        let environment = Some(environment.parse().unwrap());
+        Outbox::new(OutboxOptions { environment, ..self.outbox.options().clone() })
+    }
+
     /// An outbox whose claims are over at once.
     pub(crate) fn hasty(&self) -> Outbox {
         let options =

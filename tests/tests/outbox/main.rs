@@ -3,6 +3,7 @@
 mod claim;
 mod compensate;
 mod cost;
+mod environment;
 mod fixture;
 mod record;
 mod submit;
