@@ -35,6 +35,8 @@ CREATE TABLE IF NOT EXISTS `factory_plugin_control_outbox` (
     COMMENT 'the plan the step is of',
   `plan_fingerprint` VARCHAR(71) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'the published plan, so that a plan enqueued again is recognised',
+  `plan_step_count` INT UNSIGNED NOT NULL
+    COMMENT 'forward steps of the plan, so that a missing row is noticed before it is taken back',
   `position` INT UNSIGNED NOT NULL
     COMMENT 'place of the step in its plan and direction, from 0',
   `step_idempotency_key` VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL

@@ -11,7 +11,7 @@ use mysql_async::Conn;
 use crate::blame::Blame;
 use crate::config::ControlConfig;
 use crate::session::{
-    self, IDENTITY_VARIABLES, Pin, PinMismatch, ServerFailure, ServerIdentity, SessionSpec,
+    self, IDENTITY_VARIABLES, Pin, PinMismatch, SECURE_CLOCK, ServerFailure, ServerIdentity, SessionSpec,
     Variables,
 };
 
@@ -106,7 +106,7 @@ impl Control {
     }
 
     /// Opens a connection and pins its session: utf8mb4, UTC, READ COMMITTED, strict, bounded lock
-    /// waits, and on a node of a cluster reads that see what other nodes have committed.
+    /// waits, a clock that runs, every row of a list, and on a node of a cluster reads that see what other nodes have committed.
     ///
     /// # Errors
     /// What the server answered instead; the connection is closed by then.
@@ -132,8 +132,10 @@ async fn prepare(conn: &mut Conn) -> Result<ServerIdentity, ControlError> {
     let pins = pins();
     let mut names = IDENTITY_VARIABLES.to_vec();
     names.extend(pins.iter().flat_map(|pin| pin.names.iter().copied()));
+    names.push(SECURE_CLOCK);
     let known = Variables::session(conn, &names).await.map_err(ControlError::Server)?;
     let server = ServerIdentity::read(conn, &known).await.map_err(ControlError::Server)?;
+    let pins = Pin::settable(pins, &known);
     session::pin(conn, "NAMES utf8mb4 COLLATE utf8mb4_general_ci", &pins, &known, &[])
         .await
         .map_err(ControlError::Server)?
@@ -155,5 +157,7 @@ fn pins() -> Vec<Pin> {
         Pin::causal_reads(),
         Pin::number(&["lock_wait_timeout"], LOCK_WAIT_SECONDS),
         Pin::number(&["innodb_lock_wait_timeout"], LOCK_WAIT_SECONDS),
+        Pin::every_row(),
+        Pin::running_clock(),
     ]
 }

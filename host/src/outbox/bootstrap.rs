@@ -101,6 +101,7 @@ const COLUMNS: &[&str] = &[
     "environment_code",
     "plan_code",
     "plan_fingerprint",
+    "plan_step_count",
     "position",
     "step_idempotency_key",
     "direction",

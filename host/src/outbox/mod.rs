@@ -34,6 +34,7 @@ mod report;
 mod sql;
 mod status;
 mod submit;
+mod take_back;
 
 use std::time::Duration;
 

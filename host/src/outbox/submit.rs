@@ -198,7 +198,11 @@ impl Outbox {
                 status: if position == 0 { Status::Pending } else { Status::Waiting },
             })
             .collect();
-        let known = Known { fingerprint: plan.fingerprint().to_string(), belonging };
+        let known = Known {
+            fingerprint: plan.fingerprint().to_string(),
+            step_count: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+            belonging,
+        };
         insert(connection, plan.code(), &known, &rows).await?;
         Ok(Submitted::Enqueued { step_count: rows.len() })
     }
@@ -208,6 +212,7 @@ impl Outbox {
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) fingerprint: String,
+    pub(super) step_count: u32,
     pub(super) belonging: Belonging,
 }
 
@@ -215,6 +220,7 @@ impl Known {
     pub(super) fn read(row: &Columns) -> Result<Self, OutboxFault> {
         Ok(Self {
             fingerprint: row.required("plan_fingerprint")?,
+            step_count: row.required("plan_step_count")?,
             belonging: Belonging::read(row)?,
         })
     }
@@ -240,7 +246,8 @@ async fn known(
     plan: &PlanCode,
 ) -> Result<Option<Known>, OutboxFault> {
     let query = format!(
-        "SELECT plan_fingerprint, environment_code FROM {TABLE} WHERE plan_code = ? LIMIT 1"
+        "SELECT plan_fingerprint, environment_code, plan_step_count FROM {TABLE} \
+         WHERE plan_code = ? LIMIT 1"
     );
     let found = sql::rows(connection, &query, vec![plan.as_str().into()]).await?;
     found.first().map(Known::read).transpose()
@@ -292,9 +299,9 @@ pub(super) async fn insert(
 ) -> Result<(), OutboxFault> {
     for rows in rows.chunks(ROWS_PER_INSERT) {
         let row =
-            "(?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
+            "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
         let statement = format!(
-            "INSERT INTO {TABLE} (environment_code, plan_code, plan_fingerprint, position, \
+            "INSERT INTO {TABLE} (environment_code, plan_code, plan_fingerprint, plan_step_count, position, \
              step_idempotency_key, direction, executor_code, step, status, not_before, created_at, updated_at) VALUES {}",
             vec![row; rows.len()].join(", ")
         );
@@ -306,6 +313,7 @@ pub(super) async fn insert(
                     Value::from(known.belonging.as_str()),
                     plan.as_str().into(),
                     known.fingerprint.as_str().into(),
+                    known.step_count.into(),
                     row.position.into(),
                     step.key.as_str().into(),
                     step.direction.as_str().into(),

@@ -18,7 +18,8 @@ fn row_count() -> u64 {
 
 /// Copies the plan's rows over and over, under other keys.
 async fn fill(fixture: &Fixture) {
-    let columns = "plan_fingerprint, direction, executor_code, step, created_at, updated_at";
+    let columns =
+        "plan_fingerprint, plan_step_count, direction, executor_code, step, created_at, updated_at";
     let mut count = 20_u64;
     while count < row_count() {
         fixture
