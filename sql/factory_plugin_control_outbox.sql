@@ -41,6 +41,8 @@ CREATE TABLE IF NOT EXISTS `factory_plugin_control_outbox` (
     COMMENT 'place of the step in its plan and direction, from 0',
   `step_idempotency_key` VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'the step, as every delivery names it',
+  `compensation_key` VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL
+    COMMENT 'the key that what takes the step back will have, kept from other plans',
   `direction` VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'FORWARD or COMPENSATE',
   `executor_code` VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
@@ -75,6 +77,7 @@ CREATE TABLE IF NOT EXISTS `factory_plugin_control_outbox` (
     COMMENT 'when it reached its end, UTC',
   PRIMARY KEY (`id`),
   UNIQUE KEY `uk_factory_plugin_control_outbox_key` (`step_idempotency_key`),
+  UNIQUE KEY `uk_factory_plugin_control_outbox_compensation` (`compensation_key`),
   UNIQUE KEY `uk_factory_plugin_control_outbox_place` (`plan_code`, `direction`, `position`),
   KEY `ix_factory_plugin_control_outbox_due` (`status`, `environment_code`, `not_before`, `id`)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET=utf8mb4 COLLATE=utf8mb4_bin

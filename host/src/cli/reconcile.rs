@@ -45,7 +45,8 @@ impl Reconcile {
             let count = unknown.len();
             output::print(&format!(
                 "{count} applied step(s) without a receipt: what they did may be lost\n\n{}\n\
-                 look at the target, then take their plans back and submit new ones\n",
+                 look at the target, then take their plans back (each of these compensations waits for your \
+                 `tollgate outbox retry`) and submit new ones\n",
                 table(&unknown)
             ))?;
         }

@@ -14,7 +14,9 @@ use super::sql_jdbc::SqlJdbcV1;
 use super::status::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
 use crate::config::Config;
 use crate::ids::{Catalog, ExecutorCode, InvalidName};
+use crate::ledger::Ledger;
 use crate::policy::{LoadError, Policy, PolicyRuntime, PolicyStore, StoreError};
+use crate::target::Target;
 
 /// How long a status may take when the target does not answer. Shorter than people and probes wait.
 pub const STATUS_BUDGET: Duration = Duration::from_secs(5);
@@ -37,6 +39,7 @@ pub struct ExecutorRegistry {
 /// `sql-jdbc:v1` while its target is enabled.
 struct SqlTarget {
     executor: Arc<SqlJdbcV1>,
+    target: Target,
     /// Whether everything held once. Every execution verifies it again for itself.
     was_ready: AtomicBool,
     last: Mutex<Option<(Instant, SqlTargetState)>>,
@@ -123,6 +126,7 @@ impl ExecutorRegistry {
         registry.install(Arc::new(DryRunV1::new(policy.clone(), catalog)));
         registry.sql_target = config.sql_target.as_ref().map(|target| SqlTarget {
             executor: Arc::new(SqlJdbcV1::new(target, policy)),
+            target: Target::new(target),
             was_ready: AtomicBool::new(false),
             last: Mutex::new(None),
         });
@@ -157,6 +161,12 @@ impl ExecutorRegistry {
             }
             Some(_) => Err(ExecutorUnavailable::TargetIncomplete(code.clone())),
         }
+    }
+
+    /// Where an executor of ours keeps its receipts.
+    pub(super) fn ledger_of(&self, code: &ExecutorCode) -> Option<(&Target, Ledger)> {
+        let own = self.sql_target.as_ref().filter(|own| own.executor.code() == code)?;
+        Some((&own.target, Ledger::default()))
     }
 
     /// The executor that steps are given to.

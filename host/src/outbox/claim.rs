@@ -8,13 +8,14 @@ use uuid::Uuid;
 
 use super::Outbox;
 use super::fault::{OutboxFault, Runs};
+use super::forward::receipt_needed;
 use super::recorded::RecordedStep;
 use super::report::Reason;
 use super::sql::{self, DUE_INDEX, TABLE, microseconds, own_token};
 use super::status::Status;
 use crate::control::ControlConnection;
 use crate::fault_points::{Point, at};
-use crate::ids::ExecutorCode;
+use crate::ids::{ExecutorCode, StepKey};
 use crate::plan::{PlanCode, Step};
 use crate::planted::{Bug, is_planted};
 use crate::session::{Columns, Flavour, ServerIdentity, ServerVersion};
@@ -53,6 +54,7 @@ pub struct Claim {
     pub(super) failure_count: u32,
     pub(super) token: ClaimToken,
     plan: PlanCode,
+    receipt_needed: Option<StepKey>,
     step: Step,
     executor: ExecutorCode,
     attempt: u32,
@@ -71,6 +73,12 @@ impl Claim {
     }
 
     /// Who is to carry it out.
+    /// Of a compensation: the forward step whose receipt the ledger must have, because it was applied.
+    /// Without it the compensation would pass for one of a step that never ran.
+    pub fn receipt_needed(&self) -> Option<&StepKey> {
+        self.receipt_needed.as_ref()
+    }
+
     pub fn executor(&self) -> &ExecutorCode {
         &self.executor
     }
@@ -208,15 +216,21 @@ impl Outbox {
     ) -> Result<Taken, OutboxFault> {
         let query = format!(
             "SELECT plan_code, position, executor_code, step, attempt_count, failure_count, \
-             lost_count FROM {TABLE} WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+             lost_count, last_error_code FROM {TABLE} WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
         );
         let found = sql::rows(connection, &query, vec![id.into(), token.as_str().into()]).await?;
         let Some(row) = found.first() else {
             return Ok(Taken::Nothing);
         };
         let reason = match self.read(row, id, &token) {
-            Ok(claim) => match self.lost_too_often(row.required("lost_count")?) {
-                None => return Ok(Taken::Claim(Box::new(claim))),
+            Ok(mut claim) => match self.lost_too_often(row.required("lost_count")?) {
+                None => {
+                    let code = row.text("last_error_code")?;
+                    let (step, executor) = (&claim.step, &claim.executor);
+                    claim.receipt_needed =
+                        receipt_needed(connection, step, executor, code.as_deref()).await?;
+                    return Ok(Taken::Claim(Box::new(claim)));
+                }
                 Some(reason) => reason,
             },
             Err(fault) => Reason::new(fault.code(), &fault.to_string()),
@@ -250,6 +264,7 @@ impl Outbox {
             token: token.clone(),
             plan: row.required("plan_code")?,
             step: RecordedStep::parse(&row.required::<String>("step")?)?.step,
+            receipt_needed: None,
             executor: row.required("executor_code")?,
             attempt: row.required("attempt_count")?,
             lease: self.options.lease,

@@ -8,6 +8,8 @@
 use super::Outbox;
 use super::environment::Belonging;
 use super::fault::{OutboxFault, Runs};
+use super::keys;
+use super::shape;
 use super::sql;
 use super::take_back::take_back;
 use crate::blame::Blame;
@@ -83,6 +85,9 @@ pub enum CompensateError {
     /// Steps that cannot be taken back, all of them.
     #[error("{} step(s) cannot be taken back: {}", .0.len(), listed(.0))]
     Refused(Vec<CompensationProblem>),
+    /// Keys of compensations that belong to other plans, with these plans.
+    #[error("keys of compensations belong to other plans: {}", keys::listed(.0))]
+    KeysTaken(Vec<(StepKey, PlanCode)>),
     /// Forward rows of the plan are not there, or not in their places.
     #[error("the outbox has {found} forward step(s) of plan `{plan}` in their places and {submitted} were submitted")]
     RowsMissing {
@@ -123,6 +128,7 @@ impl CompensateError {
             Self::Refused(_) => "compensation-refused",
             Self::RowsMissing { .. } => "plan-rows-missing",
             Self::OutOfOrder { .. } => "compensation-out-of-order",
+            Self::KeysTaken(_) => "step-keys-taken",
             Self::Fault(fault) => fault.code(),
         }
     }
@@ -135,7 +141,9 @@ impl CompensateError {
             | Self::OtherEnvironment { .. }
             | Self::Running(_) => Blame::Caller,
             Self::Refused(_) => Blame::Plugin,
-            Self::RowsMissing { .. } | Self::OutOfOrder { .. } => Blame::Operator,
+            Self::KeysTaken(_) | Self::RowsMissing { .. } | Self::OutOfOrder { .. } => {
+                Blame::Operator
+            }
             Self::Fault(fault) => fault.blame(),
         }
     }
@@ -158,6 +166,10 @@ impl CompensateError {
             }
             Self::RowsMissing { .. } => {
                 "rows were deleted or moved by hand: restore them in `factory_plugin_control_outbox` \
+            Self::KeysTaken(_) => {
+                "publish a new plan that mends what these steps did; `tollgate outbox PLAN` shows \
+                 what the other plan does"
+            }
                  from a backup, then run the same command again"
             }
             Self::OutOfOrder { .. } => {

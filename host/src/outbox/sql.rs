@@ -21,6 +21,12 @@ pub(super) const DUE_INDEX: &str = "ix_factory_plugin_control_outbox_due";
 /// The unique key of places: a plan, a direction, a position.
 pub(super) const PLACE_KEY: &str = "uk_factory_plugin_control_outbox_place";
 
+/// The unique key of steps' keys.
+pub(super) const STEP_KEY: &str = "uk_factory_plugin_control_outbox_key";
+
+/// The unique key of the keys that compensations will have.
+pub(super) const COMPENSATION_KEY: &str = "uk_factory_plugin_control_outbox_compensation";
+
 /// How long one statement may take: above the session's lock wait of 10 s.
 const STATEMENT_BOUND: Duration = Duration::from_secs(20);
 

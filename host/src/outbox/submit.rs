@@ -1,12 +1,11 @@
 //! Enqueueing a plan: all of it or nothing, and once.
 
-use std::collections::BTreeMap;
-
 use mysql_async::Value;
 
 use super::Outbox;
 use super::environment::Belonging;
 use super::fault::{OutboxFault, Runs};
+use super::keys::{self, Look};
 use super::listing::{Counts, count_steps};
 use super::recorded::RecordedStep;
 use super::sql::{self, TABLE};
@@ -20,8 +19,6 @@ use crate::session::Columns;
 
 /// Rows one INSERT writes.
 const ROWS_PER_INSERT: usize = 50;
-/// Keys one look for taken ones names.
-const KEYS_PER_LOOK: usize = 200;
 
 /// Who carries out which step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +80,7 @@ pub enum SubmitError {
         given: Belonging,
     },
     /// Keys that belong to steps of other plans, with these plans.
-    #[error("step keys belong to other plans: {}", taken(.0))]
+    #[error("step keys belong to other plans: {}", keys::listed(.0))]
     KeysTaken(Vec<(StepKey, PlanCode)>),
     /// The control server did not answer as it should.
     #[error("the plan was not enqueued")]
@@ -118,7 +115,7 @@ impl SubmitError {
     }
 
     /// What to do about it.
-    pub const fn help(&self) -> &'static str {
+    pub fn help(&self) -> &'static str {
         match self {
             Self::OtherPlan { .. } => "publish the plan under a code of its own",
             Self::OtherEnvironment { .. } => {
@@ -129,11 +126,6 @@ impl SubmitError {
             Self::Fault(fault) => fault.help(),
         }
     }
-}
-
-fn taken(keys: &[(StepKey, PlanCode)]) -> String {
-    let shown: Vec<_> = keys.iter().map(|(key, plan)| format!("`{key}` to `{plan}`")).collect();
-    shown.join(", ")
 }
 
 impl Outbox {
@@ -183,10 +175,7 @@ impl Outbox {
                 counts: count_steps(connection, Some(plan.code())).await?,
             });
         }
-        let taken = taken_keys(connection, plan).await?;
-        if !taken.is_empty() {
-            return Err(SubmitError::KeysTaken(taken));
-        }
+        keys_are_free(connection, plan, Look::Plain).await?;
         let rows: Vec<NewRow> = plan
             .steps()
             .iter()
@@ -225,6 +214,7 @@ impl Known {
         })
     }
 
+        keys_are_free(connection, plan, Look::Locking).await?;
     fn is_the_same(self, plan: &Plan, given: Belonging) -> Result<(), SubmitError> {
         let fingerprint = plan.fingerprint();
         let plan = plan.code().clone();
@@ -253,8 +243,18 @@ async fn known(
     found.first().map(Known::read).transpose()
 }
 
-/// The keys of a plan, both directions', that other plans have.
-async fn taken_keys(
+/// The keys of a plan, both directions'.
+fn keys(plan: &Plan) -> Vec<&StepKey> {
+    let mut keys = Vec::new();
+    for step in plan.steps() {
+        keys.push(&step.key);
+        keys.extend(step.compensation.key());
+    }
+    keys
+}
+
+/// Refuses a plan with keys of other plans.
+async fn keys_are_free(
     connection: &mut ControlConnection,
     plan: &Plan,
 ) -> Result<Vec<(StepKey, PlanCode)>, OutboxFault> {
@@ -279,7 +279,7 @@ async fn taken_keys(
             taken.insert(row.required("step_idempotency_key")?, row.required("plan_code")?);
         }
     }
-    Ok(taken.into_iter().collect())
+    Ok(())
 }
 
 /// A row to be written.
@@ -298,11 +298,10 @@ pub(super) async fn insert(
     rows: &[NewRow],
 ) -> Result<(), OutboxFault> {
     for rows in rows.chunks(ROWS_PER_INSERT) {
-        let row =
-            "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
+        let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
         let statement = format!(
             "INSERT INTO {TABLE} (environment_code, plan_code, plan_fingerprint, plan_step_count, position, \
-             step_idempotency_key, direction, executor_code, step, status, not_before, created_at, updated_at) VALUES {}",
+             step_idempotency_key, compensation_key, direction, executor_code, step, status, not_before, created_at, updated_at) VALUES {}",
             vec![row; rows.len()].join(", ")
         );
         let values = rows
@@ -330,3 +329,4 @@ pub(super) async fn insert(
 
 /// The direction of a plan's own steps.
 pub(super) const FORWARD: &str = Direction::Forward.as_str();
+                    row.recorded.undo_key().map(StepKey::as_str).into(),

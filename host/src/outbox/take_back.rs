@@ -3,6 +3,7 @@
 use super::compensate::{CompensateError, Compensated, CompensationProblem};
 use super::environment::Belonging;
 use super::fault::OutboxFault;
+use super::keys::{self, Look};
 use super::recorded::{RecordedStep, Undo};
 use super::sql::{self, PLACE_KEY, TABLE};
 use super::status::{Event, Status};
@@ -39,8 +40,13 @@ pub(super) async fn take_back(
     }
     let first = first_position(plan, from, &forward)?;
     let (new, already) = compensations(&forward, first, &back)?;
+    let keys: Vec<&StepKey> = new.iter().map(|row| &row.recorded.step.key).collect();
+    let taken = keys::taken(connection, plan, &keys, Look::Plain).await?;
+    if !taken.is_empty() {
+        return Err(CompensateError::KeysTaken(taken));
+    }
     let superseded = supersede(connection, plan, first).await?;
-    let enqueued = new.iter().map(|row| row.recorded.step.key.clone()).collect();
+    let enqueued = keys.into_iter().cloned().collect();
     insert(connection, plan, &known, &new).await?;
     Ok(Compensated { enqueued, already, superseded })
 }

@@ -18,6 +18,7 @@ mod elsewhere;
 mod link;
 mod pace;
 mod readiness;
+mod receipt;
 mod reconcile;
 mod slot;
 mod submission;

@@ -5,5 +5,6 @@ mod compensate;
 mod cost;
 mod environment;
 mod fixture;
+mod keys;
 mod record;
 mod submit;
