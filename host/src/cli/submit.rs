@@ -26,7 +26,10 @@ use super::{Exit, Failure, Global, Run, configuration, output};
 #[command(after_help = "\
 Examples:
   tollgate submit plans/loyalty-1.0.0.json --releases plugins
-  tollgate submit plan.json --releases plugins --executor dry-run:v1
+  tollgate submit rehearsal.json --releases plugins --executor dry-run:v1
+
+A plan stays with the executor it was submitted for: to rehearse one first,
+publish it under another code, or use `tollgate execute --executor dry-run:v1`.
 
 Exit codes:
   0  enqueued, now or earlier

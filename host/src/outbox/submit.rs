@@ -80,6 +80,18 @@ pub enum SubmitError {
         given: Belonging,
     },
     /// Keys that belong to steps of other plans, with these plans.
+    /// The same plan was submitted before, and another executor has its steps.
+    #[error(
+        "plan `{plan}` was submitted before for `{submitted}`, not for `{given}`: it stays with it"
+    )]
+    OtherExecutor {
+        /// The code.
+        plan: PlanCode,
+        /// Who carries out the first step that differs.
+        submitted: ExecutorCode,
+        /// Who was to.
+        given: ExecutorCode,
+    },
     #[error("step keys belong to other plans: {}", keys::listed(.0))]
     KeysTaken(Vec<(StepKey, PlanCode)>),
     /// The control server did not answer as it should.
@@ -100,6 +112,7 @@ impl SubmitError {
             Self::OtherPlan { .. } => "plan-submitted-otherwise",
             Self::OtherEnvironment { .. } => "plan-of-other-environment",
             Self::KeysTaken(_) => "step-keys-taken",
+            Self::OtherExecutor { .. } => "plan-of-other-executor",
             Self::Fault(fault) => fault.code(),
         }
     }
@@ -107,9 +120,10 @@ impl SubmitError {
     /// Who can do something about it.
     pub const fn blame(&self) -> Blame {
         match self {
-            Self::OtherPlan { .. } | Self::OtherEnvironment { .. } | Self::KeysTaken(_) => {
-                Blame::Caller
-            }
+            Self::OtherPlan { .. }
+            | Self::OtherEnvironment { .. }
+            | Self::OtherExecutor { .. }
+            | Self::KeysTaken(_) => Blame::Caller,
             Self::Fault(fault) => fault.blame(),
         }
     }
@@ -123,6 +137,10 @@ impl SubmitError {
                  environment a control catalog of its own"
             }
             Self::KeysTaken(_) => "publish the plan with step keys of its own",
+            Self::OtherExecutor { .. } => {
+                "publish the plan under a code of its own to run it with another executor; \
+                 `tollgate outbox PLAN` shows where this one is"
+            }
             Self::Fault(fault) => fault.help(),
         }
     }
@@ -173,6 +191,7 @@ impl Outbox {
             known.is_the_same(plan, belonging)?;
             return Ok(Submitted::Already {
                 counts: count_steps(connection, Some(plan.code())).await?,
+            same_executors(connection, plan, executors).await?;
             });
         }
         keys_are_free(connection, plan, Look::Plain).await?;
@@ -257,26 +276,29 @@ fn keys(plan: &Plan) -> Vec<&StepKey> {
 async fn keys_are_free(
     connection: &mut ControlConnection,
     plan: &Plan,
-) -> Result<Vec<(StepKey, PlanCode)>, OutboxFault> {
-    let keys: Vec<&StepKey> = plan
-        .steps()
-        .iter()
-        .flat_map(|step| [Some(&step.key), step.compensation.key()])
-        .flatten()
-        .collect();
-    let mut taken = BTreeMap::new();
-    for keys in keys.chunks(KEYS_PER_LOOK) {
-        let query = format!(
-            "SELECT step_idempotency_key, plan_code FROM {TABLE} \
-             WHERE plan_code <> ? AND step_idempotency_key IN ({})",
-            vec!["?"; keys.len()].join(", ")
-        );
-        // The plan itself may have been enqueued a moment ago, by another; that is no refusal, and
-        // the INSERT finds it.
-        let mut values = vec![Value::from(plan.code().as_str())];
-        values.extend(keys.iter().map(|key| Value::from(key.as_str())));
-        for row in sql::rows(connection, &query, values).await? {
-            taken.insert(row.required("step_idempotency_key")?, row.required("plan_code")?);
+    look: Look,
+) -> Result<(), SubmitError> {
+    let taken = keys::taken(connection, plan.code(), &keys(plan), look).await?;
+    if taken.is_empty() { Ok(()) } else { Err(SubmitError::KeysTaken(taken)) }
+}
+
+/// Refuses a plan that another executor has.
+async fn same_executors(
+    connection: &mut ControlConnection,
+    plan: &Plan,
+    executors: &ExecutorChoice,
+) -> Result<(), SubmitError> {
+    let query = format!(
+        "SELECT executor_code FROM {TABLE} WHERE plan_code = ? AND direction = '{FORWARD}' \
+         ORDER BY position"
+    );
+    let found = sql::rows(connection, &query, vec![plan.code().as_str().into()]).await?;
+    for (row, step) in found.iter().zip(plan.steps()) {
+        let submitted: ExecutorCode = row.required("executor_code").map_err(OutboxFault::from)?;
+        let given = executors.of(step);
+        if submitted != given {
+            let plan = plan.code().clone();
+            return Err(SubmitError::OtherExecutor { plan, submitted, given });
         }
     }
     Ok(())
