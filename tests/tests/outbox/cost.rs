@@ -17,11 +17,11 @@ fn row_count() -> u64 {
 }
 
 /// Copies the plan's rows over and over, under other keys.
-async fn fill(fixture: &Fixture) {
+pub(crate) async fn fill(fixture: &Fixture, row_count: u64) {
     let columns =
         "plan_fingerprint, plan_step_count, direction, executor_code, step, created_at, updated_at";
-    let mut count = 20_u64;
-    while count < row_count() {
+    let mut count = fixture.statuses().await.len() as u64;
+    while count < row_count {
         fixture
             .run(&format!(
                 "INSERT INTO factory_plugin_control_outbox (environment_code, plan_code, position, \
@@ -48,11 +48,14 @@ async fn a_claim_reads_a_handful_of_rows_however_many_there_are() {
     for flavour in Flavour::available() {
         let fixture = Fixture::start(flavour).await;
         fixture.submit(&plan("up", 20)).await;
-        fill(&fixture).await;
+        fill(&fixture, row_count()).await;
         let count: Vec<u64> =
             fixture.rows("SELECT COUNT(*) FROM factory_plugin_control_outbox").await;
         assert!(count[0] >= row_count(), "{count:?}");
         let mut connection = fixture.open().await;
+        // The shape is compared once on a session, whatever is claimed then.
+        let nobodys = fixture.elsewhere("nobodys");
+        assert_eq!(nobodys.claim(&mut connection).await.unwrap().map(drop), None);
         for expected in [Some("up:1"), None] {
             let before = rows_read(&mut connection).await;
             let claim = fixture.outbox.claim(&mut connection).await.unwrap();

@@ -7,4 +7,6 @@ mod environment;
 mod fixture;
 mod keys;
 mod record;
+mod session;
+mod shape;
 mod submit;
