@@ -11,8 +11,8 @@ use mysql_async::Conn;
 use crate::blame::Blame;
 use crate::config::ControlConfig;
 use crate::session::{
-    self, IDENTITY_VARIABLES, Pin, PinMismatch, SECURE_CLOCK, ServerFailure, ServerIdentity, SessionSpec,
-    Variables,
+    self, IDENTITY_VARIABLES, Pin, PinMismatch, SECURE_CLOCK, ServerFailure, ServerIdentity,
+    SessionSpec, Variables,
 };
 
 /// The control catalog. Cheap to clone; holds no connection.
@@ -74,9 +74,20 @@ impl ControlError {
 pub struct ControlConnection {
     conn: Conn,
     server: ServerIdentity,
+    is_checked: bool,
 }
 
 impl ControlConnection {
+    /// Whether what is in the catalog was checked on this session, by whoever owns it.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.is_checked
+    }
+
+    /// It was checked and is as it must be.
+    pub(crate) fn set_checked(&mut self) {
+        self.is_checked = true;
+    }
+
     /// The server behind the connection.
     pub fn server(&self) -> &ServerIdentity {
         &self.server
@@ -119,7 +130,7 @@ impl Control {
         };
         let mut conn = session::open(&spec).await.map_err(ControlError::Server)?;
         match prepare(&mut conn).await {
-            Ok(server) => Ok(ControlConnection { conn, server }),
+            Ok(server) => Ok(ControlConnection { conn, server, is_checked: false }),
             Err(error) => {
                 session::close(conn).await;
                 Err(error)

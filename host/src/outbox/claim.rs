@@ -11,6 +11,7 @@ use super::fault::{OutboxFault, Runs};
 use super::forward::receipt_needed;
 use super::recorded::RecordedStep;
 use super::report::Reason;
+use super::shape;
 use super::sql::{self, DUE_INDEX, TABLE, microseconds, own_token};
 use super::status::Status;
 use crate::control::ControlConnection;
@@ -53,8 +54,8 @@ pub struct Claim {
     pub(super) position: u32,
     pub(super) failure_count: u32,
     pub(super) token: ClaimToken,
-    plan: PlanCode,
     receipt_needed: Option<StepKey>,
+    plan: PlanCode,
     step: Step,
     executor: ExecutorCode,
     attempt: u32,
@@ -72,13 +73,13 @@ impl Claim {
         &self.step
     }
 
-    /// Who is to carry it out.
     /// Of a compensation: the forward step whose receipt the ledger must have, because it was applied.
     /// Without it the compensation would pass for one of a step that never ran.
     pub fn receipt_needed(&self) -> Option<&StepKey> {
         self.receipt_needed.as_ref()
     }
 
+    /// Who is to carry it out.
     pub fn executor(&self) -> &ExecutorCode {
         &self.executor
     }
@@ -113,6 +114,7 @@ impl Outbox {
         &self,
         connection: &mut ControlConnection,
     ) -> Result<Option<Claim>, OutboxFault> {
+        shape::ensure(connection).await?;
         let mut runs = Runs::default();
         loop {
             match at(Point::OutboxClaim, self.claim_once(connection)).await {
@@ -262,9 +264,9 @@ impl Outbox {
             position: row.required("position")?,
             failure_count: row.required("failure_count")?,
             token: token.clone(),
+            receipt_needed: None,
             plan: row.required("plan_code")?,
             step: RecordedStep::parse(&row.required::<String>("step")?)?.step,
-            receipt_needed: None,
             executor: row.required("executor_code")?,
             attempt: row.required("attempt_count")?,
             lease: self.options.lease,

@@ -89,7 +89,9 @@ pub enum CompensateError {
     #[error("keys of compensations belong to other plans: {}", keys::listed(.0))]
     KeysTaken(Vec<(StepKey, PlanCode)>),
     /// Forward rows of the plan are not there, or not in their places.
-    #[error("the outbox has {found} forward step(s) of plan `{plan}` in their places and {submitted} were submitted")]
+    #[error(
+        "the outbox has {found} forward step(s) of plan `{plan}` in their places and {submitted} were submitted"
+    )]
     RowsMissing {
         /// The plan.
         plan: PlanCode,
@@ -126,9 +128,9 @@ impl CompensateError {
             Self::OtherEnvironment { .. } => "plan-of-other-environment",
             Self::Running(_) => "forward-step-running",
             Self::Refused(_) => "compensation-refused",
+            Self::KeysTaken(_) => "step-keys-taken",
             Self::RowsMissing { .. } => "plan-rows-missing",
             Self::OutOfOrder { .. } => "compensation-out-of-order",
-            Self::KeysTaken(_) => "step-keys-taken",
             Self::Fault(fault) => fault.code(),
         }
     }
@@ -149,7 +151,7 @@ impl CompensateError {
     }
 
     /// What to do about it.
-    pub const fn help(&self) -> &'static str {
+    pub fn help(&self) -> &'static str {
         match self {
             Self::PlanUnknown(_) => "name the plan by its code, as `tollgate submit` printed it",
             Self::StepUnknown { .. } => "run `tollgate outbox PLAN` to see its steps",
@@ -164,12 +166,12 @@ impl CompensateError {
                 "publish a new plan that mends what these steps did; from a later step on, `--from` \
                  may leave them out"
             }
-            Self::RowsMissing { .. } => {
-                "rows were deleted or moved by hand: restore them in `factory_plugin_control_outbox` \
             Self::KeysTaken(_) => {
                 "publish a new plan that mends what these steps did; `tollgate outbox PLAN` shows \
                  what the other plan does"
             }
+            Self::RowsMissing { .. } => {
+                "rows were deleted or moved by hand: restore them in `factory_plugin_control_outbox` \
                  from a backup, then run the same command again"
             }
             Self::OutOfOrder { .. } => {
@@ -201,6 +203,7 @@ impl Outbox {
         plan: &PlanCode,
         from: Option<&StepKey>,
     ) -> Result<Compensated, CompensateError> {
+        shape::ensure(connection).await?;
         let mut runs = Runs::default();
         let mut races = 0_u32;
         loop {

@@ -16,6 +16,7 @@
 //! - **Fencing.** Every write of a claimed row carries its claim's token; when it changes no row, the
 //!   claim was lost and nothing is written. A row keeps the token of its last claim, so that a write
 //!   whose answer was lost is recognised when it is repeated.
+//! - **Shape.** Before its first write on a session the table is compared with what it must be.
 //! - **Time** is the control server's, `UTC_TIMESTAMP(6)`, alone.
 //!
 //! Contention (deadlock 1213, lock wait 1205, and Galera's certification failure, which is a 1213 at
@@ -27,12 +28,13 @@ mod claim;
 mod compensate;
 mod environment;
 mod fault;
-mod listing;
 mod forward;
 mod keys;
+mod listing;
 mod record;
 mod recorded;
 mod report;
+mod shape;
 mod sql;
 mod status;
 mod submit;
@@ -49,10 +51,11 @@ pub use claim::{Claim, ClaimToken};
 pub use compensate::{CompensateError, Compensated, CompensationProblem};
 pub use environment::Belonging;
 pub use fault::OutboxFault;
+pub use forward::FORWARD_RECEIPT_LOST;
 pub use listing::{Counts, ListedStep};
 pub use record::{ClaimLost, Recorded};
-pub use forward::FORWARD_RECEIPT_LOST;
 pub use report::{Reason, Report};
+pub use shape::{OutboxProblem, SCHEMA_VERSION};
 pub use status::{Event, Status};
 pub use submit::{ExecutorChoice, SubmitError, Submitted};
 

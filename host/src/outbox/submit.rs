@@ -8,6 +8,7 @@ use super::fault::{OutboxFault, Runs};
 use super::keys::{self, Look};
 use super::listing::{Counts, count_steps};
 use super::recorded::RecordedStep;
+use super::shape;
 use super::sql::{self, TABLE};
 use super::status::Status;
 use crate::blame::Blame;
@@ -79,7 +80,6 @@ pub enum SubmitError {
         /// What is configured.
         given: Belonging,
     },
-    /// Keys that belong to steps of other plans, with these plans.
     /// The same plan was submitted before, and another executor has its steps.
     #[error(
         "plan `{plan}` was submitted before for `{submitted}`, not for `{given}`: it stays with it"
@@ -92,6 +92,7 @@ pub enum SubmitError {
         /// Who was to.
         given: ExecutorCode,
     },
+    /// Keys that belong to steps of other plans, with these plans.
     #[error("step keys belong to other plans: {}", keys::listed(.0))]
     KeysTaken(Vec<(StepKey, PlanCode)>),
     /// The control server did not answer as it should.
@@ -111,8 +112,8 @@ impl SubmitError {
         match self {
             Self::OtherPlan { .. } => "plan-submitted-otherwise",
             Self::OtherEnvironment { .. } => "plan-of-other-environment",
-            Self::KeysTaken(_) => "step-keys-taken",
             Self::OtherExecutor { .. } => "plan-of-other-executor",
+            Self::KeysTaken(_) => "step-keys-taken",
             Self::Fault(fault) => fault.code(),
         }
     }
@@ -136,11 +137,11 @@ impl SubmitError {
                 "publish the plan under a code of its own for this environment, or give each \
                  environment a control catalog of its own"
             }
-            Self::KeysTaken(_) => "publish the plan with step keys of its own",
             Self::OtherExecutor { .. } => {
                 "publish the plan under a code of its own to run it with another executor; \
                  `tollgate outbox PLAN` shows where this one is"
             }
+            Self::KeysTaken(_) => "publish the plan with step keys of its own",
             Self::Fault(fault) => fault.help(),
         }
     }
@@ -163,6 +164,7 @@ impl Outbox {
         plan: &Plan,
         executors: &ExecutorChoice,
     ) -> Result<Submitted, SubmitError> {
+        shape::ensure(connection).await?;
         let mut runs = Runs::default();
         let mut races = 0_u32;
         loop {
@@ -189,9 +191,9 @@ impl Outbox {
         let belonging = self.belonging();
         if let Some(known) = known(connection, plan.code()).await? {
             known.is_the_same(plan, belonging)?;
+            same_executors(connection, plan, executors).await?;
             return Ok(Submitted::Already {
                 counts: count_steps(connection, Some(plan.code())).await?,
-            same_executors(connection, plan, executors).await?;
             });
         }
         keys_are_free(connection, plan, Look::Plain).await?;
@@ -212,6 +214,7 @@ impl Outbox {
             belonging,
         };
         insert(connection, plan.code(), &known, &rows).await?;
+        keys_are_free(connection, plan, Look::Locking).await?;
         Ok(Submitted::Enqueued { step_count: rows.len() })
     }
 }
@@ -233,7 +236,6 @@ impl Known {
         })
     }
 
-        keys_are_free(connection, plan, Look::Locking).await?;
     fn is_the_same(self, plan: &Plan, given: Belonging) -> Result<(), SubmitError> {
         let fingerprint = plan.fingerprint();
         let plan = plan.code().clone();
@@ -337,6 +339,7 @@ pub(super) async fn insert(
                     known.step_count.into(),
                     row.position.into(),
                     step.key.as_str().into(),
+                    row.recorded.undo_key().map(StepKey::as_str).into(),
                     step.direction.as_str().into(),
                     row.executor.as_str().into(),
                     row.recorded.to_json().into(),
@@ -351,4 +354,3 @@ pub(super) async fn insert(
 
 /// The direction of a plan's own steps.
 pub(super) const FORWARD: &str = Direction::Forward.as_str();
-                    row.recorded.undo_key().map(StepKey::as_str).into(),

@@ -72,6 +72,11 @@ impl Link {
             }
             Err(fault) => {
                 self.0 = None;
+                if let OutboxFault::Unfit(_) = &fault
+                    && shared.readiness.now(false).control_unreachable_since.is_none()
+                {
+                    tracing::error!(code = fault.code(), help = fault.help(), "{fault}");
+                }
                 shared.readiness.is_away(Side::Control, fault.code());
                 Err(Away { code: fault.code() })
             }
