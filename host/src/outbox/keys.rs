@@ -38,7 +38,7 @@ pub(super) async fn taken(
     keys: &[&StepKey],
     look: Look,
 ) -> Result<Taken, OutboxFault> {
-    let lock = if look == Look::Locking { "LOCK IN SHARE MODE" } else { "" };
+    let waiting = if look == Look::Locking { "LOCK IN SHARE MODE" } else { "" };
     let mut taken = BTreeMap::new();
     for keys in keys.chunks(KEYS_PER_LOOK) {
         for (column, index) in
@@ -46,7 +46,7 @@ pub(super) async fn taken(
         {
             let query = format!(
                 "SELECT {column} AS taken_key, plan_code FROM {TABLE} FORCE INDEX ({index}) \
-                 WHERE plan_code <> ? AND {column} IN ({}) {lock}",
+                 WHERE plan_code <> ? AND {column} IN ({}) {waiting}",
                 vec!["?"; keys.len()].join(", ")
             );
             // The plan itself may have been enqueued a moment ago, by another; that is no refusal,

@@ -190,7 +190,7 @@ impl Outbox {
     ) -> Result<Submitted, SubmitError> {
         let belonging = self.belonging();
         if let Some(known) = known(connection, plan.code()).await? {
-            known.is_the_same(plan, belonging)?;
+            known.admits(plan, belonging)?;
             same_executors(connection, plan, executors).await?;
             return Ok(Submitted::Already {
                 counts: count_steps(connection, Some(plan.code())).await?,
@@ -236,7 +236,7 @@ impl Known {
         })
     }
 
-    fn is_the_same(self, plan: &Plan, given: Belonging) -> Result<(), SubmitError> {
+    fn admits(self, plan: &Plan, given: Belonging) -> Result<(), SubmitError> {
         let fingerprint = plan.fingerprint();
         let plan = plan.code().clone();
         if self.fingerprint != fingerprint.to_string() {

@@ -14,8 +14,8 @@ async fn a_limit_on_select_cuts_no_plan_short() {
         fixture.submit(&plan("up", 5)).await;
         fixture.apply(5).await;
         fixture.server.execute(&["SET GLOBAL sql_select_limit = 1"]).await;
-        let mut plain = fixture.server.admin().await;
-        let cut: Vec<u32> = plain.query("SELECT 1 UNION SELECT 2").await.unwrap();
+        let mut other = fixture.server.admin().await;
+        let cut: Vec<u32> = other.query("SELECT 1 UNION SELECT 2").await.unwrap();
         assert_eq!(cut.len(), 1, "{flavour}: the limit holds for others");
         let plan = "up".parse().unwrap();
         let mut connection = fixture.open().await;
