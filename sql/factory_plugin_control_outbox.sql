@@ -12,11 +12,13 @@
 --   * Steps of one plan and direction run strictly in the order of `position`; different plans run
 --     side by side. Only the step whose turn it is can be claimed; those behind it are WAITING, and the
 --     transaction that makes a step APPLIED makes the next one PENDING.
+--   * A plan belongs to the environment it was submitted under (`-`: to none, no target was configured
+--     then). Only workers of that environment claim its steps.
 --   * `not_before` is the one time a row is found by: when a PENDING step is due, and when the claim of
 --     a CLAIMED one runs out (it equals `lease_deadline` then, and renewal moves both). So both looks of
 --     a worker, for due steps and for abandoned ones, read the first entry of one range of the index
---     (`status`, `not_before`, `id`), however many rows are WAITING, APPLIED or not due yet. A worker
---     names the index, because a server with stale statistics may choose to read the table instead.
+--     (`status`, `environment_code`, `not_before`, `id`), however many rows are WAITING, APPLIED,
+--     not due yet or of other environments. A worker names the index, because a server with stale statistics may choose to read the table instead.
 --   * The lease of a row is the worker's. It is independent of the receipt's lease on the target,
 --     which alone decides whether a payload may run.
 --   * Every time is UTC, taken from this server's clock.
@@ -27,14 +29,20 @@
 CREATE TABLE IF NOT EXISTS `factory_plugin_control_outbox` (
   `id` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT
     COMMENT 'order of enqueueing, lists are paged by it',
+  `environment_code` VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+    COMMENT 'whose workers may claim the step, - for those without a target',
   `plan_code` VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'the plan the step is of',
   `plan_fingerprint` VARCHAR(71) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'the published plan, so that a plan enqueued again is recognised',
+  `plan_step_count` INT UNSIGNED NOT NULL
+    COMMENT 'forward steps of the plan, so that a missing row is noticed before it is taken back',
   `position` INT UNSIGNED NOT NULL
     COMMENT 'place of the step in its plan and direction, from 0',
   `step_idempotency_key` VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'the step, as every delivery names it',
+  `compensation_key` VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL DEFAULT NULL
+    COMMENT 'the key that what takes the step back will have, kept from other plans',
   `direction` VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
     COMMENT 'FORWARD or COMPENSATE',
   `executor_code` VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
@@ -69,7 +77,8 @@ CREATE TABLE IF NOT EXISTS `factory_plugin_control_outbox` (
     COMMENT 'when it reached its end, UTC',
   PRIMARY KEY (`id`),
   UNIQUE KEY `uk_factory_plugin_control_outbox_key` (`step_idempotency_key`),
+  UNIQUE KEY `uk_factory_plugin_control_outbox_compensation` (`compensation_key`),
   UNIQUE KEY `uk_factory_plugin_control_outbox_place` (`plan_code`, `direction`, `position`),
-  KEY `ix_factory_plugin_control_outbox_due` (`status`, `not_before`, `id`)
+  KEY `ix_factory_plugin_control_outbox_due` (`status`, `environment_code`, `not_before`, `id`)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET=utf8mb4 COLLATE=utf8mb4_bin
-  COMMENT='tollgate control outbox, schema version 1';
+  COMMENT='tollgate control outbox, schema version 2';

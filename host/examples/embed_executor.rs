@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut registry = ExecutorRegistry::empty(announce.code().clone());
     registry.install(Arc::new(announce));
 
-    let options = WorkerOptions { until_idle: true, ..WorkerOptions::from(&config.worker) };
+    let options = WorkerOptions { until_idle: true, ..WorkerOptions::from(&config) };
     let releases = Arc::new(FolderCatalog::tree(releases));
     let ended = Worker::new(control, Arc::new(registry), releases, options).run().await;
     if ended.dropped == 0 { Ok(()) } else { Err("steps were dropped".into()) }

@@ -53,9 +53,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let executors = ExecutorChoice { sql: config.executor.clone() };
     check_plan(&plan, &executors, &registry, &*releases).await?;
-    Outbox::default().submit(&mut control.open().await?, &plan, &executors).await?;
+    Outbox::of(&config).submit(&mut control.open().await?, &plan, &executors).await?;
 
-    let options = WorkerOptions { until_idle: true, ..WorkerOptions::from(&config.worker) };
+    let options = WorkerOptions { until_idle: true, ..WorkerOptions::from(&config) };
     let ended = Worker::new(control, registry, releases, options).run().await;
     if ended.dropped == 0 { Ok(()) } else { Err("steps were dropped".into()) }
 }

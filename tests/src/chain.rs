@@ -11,6 +11,7 @@ use tollgate::control::Control;
 use tollgate::executor::{Executor as _, Outcome, SqlJdbcV1};
 use tollgate::ids::{Direction, ExecutorCode};
 use tollgate::ledger::bootstrap;
+use tollgate::outbox::{Outbox, OutboxOptions};
 use tollgate::plan::{FolderCatalog, Plan, Step, publish, read_release};
 use tollgate::policy::{Policy, PolicyRuntime, PolicyStore, RuntimeOptions};
 use tollgate::target::{SessionContract, Target};
@@ -216,6 +217,12 @@ fn variables(server: &PrivateServer, control: &PrivateServer) -> BTreeMap<String
         ("CONTROL_PASSWORD", CONTROL_PASSWORD),
     ];
     variables.into_iter().map(|(name, value)| (prefixed(name), value.to_owned())).collect()
+}
+
+/// The outbox of the environment that every chain's configuration names.
+pub fn outbox() -> Outbox {
+    let environment = Some("preview".parse().unwrap());
+    Outbox::new(OutboxOptions { environment, ..OutboxOptions::default() })
 }
 
 /// The policy pinned to `sql-jdbc:v1` in the embedded store.

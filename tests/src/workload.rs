@@ -3,10 +3,10 @@
 
 use tollgate::control::Control;
 use tollgate::ids::ExecutorCode;
-use tollgate::outbox::{ExecutorChoice, Outbox};
+use tollgate::outbox::ExecutorChoice;
 use tollgate::plan::Plan;
 
-use crate::chain::{Chain, Plugin};
+use crate::chain::{Chain, Plugin, outbox};
 
 /// Steps of each plan.
 const STEPS_PER_PLAN: usize = 4;
@@ -66,7 +66,7 @@ impl Workload {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let document = self.plugin.document_of(&format!("plan{number}"), &names);
             let plan = Plan::parse(document.as_bytes()).unwrap();
-            Outbox::default().submit(&mut connection, &plan, &sql).await.unwrap();
+            outbox().submit(&mut connection, &plan, &sql).await.unwrap();
         }
         connection.close().await;
     }

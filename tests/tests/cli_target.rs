@@ -194,6 +194,21 @@ async fn doctor_names_the_next_command_until_there_is_none() {
     assert_eq!(code, 0);
     assert!(command.contains("everything is in place"), "{command}");
 
+    let outbox = "control_plane.factory_plugin_control_outbox";
+    let lost = format!(
+        "ALTER TABLE {outbox} ENGINE = MyISAM, DROP KEY uk_factory_plugin_control_outbox_key"
+    );
+    installation.server.execute(&[&lost]).await;
+    let run = installation.tollgate(&["doctor"]);
+    assert_eq!(run.code(), Some(1), "{}", run.stdout);
+    for told in ["outbox-engine", "outbox-key", "keeping every row"] {
+        assert!(run.stdout.contains(told), "{told}: {}", run.stdout);
+    }
+    installation.server.execute(&[&format!("DROP TABLE {outbox}")]).await;
+    let run = installation.tollgate(&["doctor"]);
+    assert_eq!(run.code(), Some(0), "the control side may be another's: {}", run.stdout);
+    assert!(run.stdout.contains("`tollgate init control`"), "{}", run.stdout);
+
     let same = installation.server.jdbc_url(TARGET);
     let run = installation.tollgate_with(&[("CONTROL_JDBC_URL", &same)], &["doctor"]);
     assert_eq!(run.code(), Some(2));

@@ -15,7 +15,8 @@ use super::{Exit, Failure, Global, Run, configuration, output};
 ///
 /// Enqueues the recorded compensations of what was applied, the last step's first, and ends forward
 /// steps that were not applied. All of it or nothing: refused while a worker is at a forward step,
-/// and when a step cannot be taken back. Needs no plan document; the outbox kept what it takes.
+/// under the configuration of another environment than the plan's, and when a step cannot be taken
+/// back. Needs no plan document; the outbox kept what it takes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +43,8 @@ impl Run for Compensate {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
         let config = configuration::read(global)?;
         let control = configuration::control(&config)?;
-        let enqueueing = enqueue(control, &self.plan, self.from.as_ref());
+        let outbox = Outbox::of(&config);
+        let enqueueing = enqueue(&outbox, control, &self.plan, self.from.as_ref());
         let compensated = configuration::block_on(enqueueing)??;
         output::print(&if self.json {
             output::json_line(&serde_json::json!({
@@ -60,12 +62,13 @@ impl Run for Compensate {
 
 /// Enqueues the compensations.
 pub(super) async fn enqueue(
+    outbox: &Outbox,
     control: &ControlConfig,
     plan: &PlanCode,
     from: Option<&StepKey>,
 ) -> Result<Compensated, Failure> {
     let mut connection = Control::new(control).open().await?;
-    let compensated = Outbox::default().compensate(&mut connection, plan, from).await;
+    let compensated = outbox.compensate(&mut connection, plan, from).await;
     connection.close().await;
     Ok(compensated?)
 }

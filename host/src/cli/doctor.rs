@@ -4,10 +4,12 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use clap::Args;
-use tollgate::config::{Config, ConfigErrors, KEYS, ProblemCode, SqlTargetConfig};
+use tollgate::config::{Config, ConfigErrors, ControlConfig, KEYS, ProblemCode, SqlTargetConfig};
+use tollgate::control::Control;
 use tollgate::executor::session_contract;
 use tollgate::ids::ExecutorCode;
 use tollgate::ledger::ShapeError;
+use tollgate::outbox::{Outbox, OutboxFault};
 use tollgate::policy::Policy;
 use tollgate::target::{Target, TargetError};
 
@@ -16,7 +18,7 @@ use super::{Exit, Failure, Global, Run, configuration, output, receipts};
 
 /// Explain what is missing and name the next command
 ///
-/// Looks at the policy, the configuration, the target's isolation and its ledger, in this order,
+/// Looks at the policy, the configuration, the target's isolation, its ledger and the control outbox, in this order,
 /// and stops at what has to be mended first. Changes nothing, shows no URL, user or password.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -26,7 +28,7 @@ Examples:
 
 Exit codes:
   0  everything is in place
-  1  the target is not ready
+  1  the target is not ready, or the outbox has another shape
   2  usage or configuration; the SQL target is disabled
   4  the policy is not the pinned one")]
 pub(super) struct Doctor {
@@ -106,7 +108,12 @@ fn examine(findings: &mut Findings, config: &Config, policy: &Policy) -> Result<
     };
     let (environment, catalog) = (&target.environment, &target.catalog);
     findings.holds(&format!("configuration: environment {environment}, catalog {catalog}"));
-    let exit = configuration::block_on(examine_target(findings, target, policy))?;
+    let exit = configuration::block_on(async {
+        match examine_target(findings, target, policy).await {
+            Exit::Done => examine_outbox(findings, &target.control).await,
+            exit => exit,
+        }
+    })?;
     if exit == Exit::Done {
         if config.executor == ExecutorCode::sql_jdbc_v1() {
             findings.holds("executor: steps are given to sql-jdbc:v1");
@@ -163,6 +170,40 @@ async fn examine_target(
             Exit::NOT_READY
         }
     }
+}
+
+/// An outbox that is not there is no fault: the control side may be another's, which brings its own.
+async fn examine_outbox(findings: &mut Findings, config: &ControlConfig) -> Exit {
+    let mut connection = match Control::new(config).open().await {
+        Ok(connection) => connection,
+        Err(error) => {
+            findings.is_missing(&format!("control: {}", with_causes(&error)));
+            findings.next(error.help());
+            return Exit::NOT_READY;
+        }
+    };
+    let shape = Outbox::default().check_shape(&mut connection).await;
+    connection.close().await;
+    match shape {
+        Ok(()) => findings.holds("outbox: it is there and has its shape"),
+        Err(fault) if fault.is_missing() => findings.note(
+            "outbox: there is none in the control catalog; `tollgate work` needs one: \
+             `tollgate init control`",
+        ),
+        Err(fault) => {
+            match &fault {
+                OutboxFault::Unfit(problems) => {
+                    for problem in problems {
+                        findings.is_missing(&format!("outbox: {}: {problem}", problem.code()));
+                    }
+                }
+                fault => findings.is_missing(&format!("outbox: {}", with_causes(fault))),
+            }
+            findings.next(fault.help());
+            return Exit::NOT_READY;
+        }
+    }
+    Exit::Done
 }
 
 /// The command or edit for what a target lacks.

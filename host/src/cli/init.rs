@@ -72,7 +72,8 @@ impl Run for InitControl {
             Prepared::WasThere => "was there already and has its shape",
         };
         output::print(&format!(
-            "the control outbox {what} (schema version 1)\nnext: `tollgate init target`\n"
+            "the control outbox {what} (schema version {})\nnext: `tollgate init target`\n",
+            outbox::SCHEMA_VERSION
         ))?;
         Ok(Exit::Done)
     }

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tollgate::config::ControlConfig;
 use tollgate::control::{Control, ControlConnection};
-use tollgate::ids::StepKey;
+use tollgate::ids::{EnvironmentCode, StepKey};
 use tollgate::outbox::{
-    Counts, ListedStep, Outbox as ControlOutbox, OutboxFault, RetryError, Status,
+    Belonging, Counts, ListedStep, Outbox as ControlOutbox, OutboxFault, RetryError, Status,
 };
 use tollgate::plan::PlanCode;
 
@@ -93,7 +93,11 @@ impl Run for Outbox {
                 output::print(&format!("step `{}` is due again\n", retry.key))?;
             }
             None => {
-                let shown = configuration::block_on(shown(control, self.plan.as_ref()))??;
+                let shown = configuration::block_on(shown(
+                    &ControlOutbox::of(&config),
+                    control,
+                    self.plan.as_ref(),
+                ))??;
                 output::print(&if self.json { shown.json() } else { shown.human() })?;
             }
         }
@@ -113,17 +117,20 @@ async fn retry_step(control: &ControlConfig, key: &StepKey) -> Result<(), Failur
 pub(super) struct Shown {
     counts: Counts,
     steps: Vec<ListedStep>,
+    /// Where steps are due that this configuration's workers do not take.
+    elsewhere: Vec<Belonging>,
     /// Whether these are all steps of one plan, and not those that need attention.
     is_plan: bool,
 }
 
 /// Reads a plan's steps, or what needs attention.
 pub(super) async fn shown(
+    outbox: &ControlOutbox,
     control: &ControlConfig,
     plan: Option<&PlanCode>,
 ) -> Result<Shown, Failure> {
     let mut connection = Control::new(control).open().await?;
-    let shown = read(&mut connection, plan).await;
+    let shown = read(outbox, &mut connection, plan).await;
     connection.close().await;
     let shown = shown?;
     match plan {
@@ -136,16 +143,20 @@ pub(super) async fn shown(
 }
 
 async fn read(
+    outbox: &ControlOutbox,
     connection: &mut ControlConnection,
     plan: Option<&PlanCode>,
 ) -> Result<Shown, OutboxFault> {
-    let outbox = ControlOutbox::default();
     let counts = outbox.counts(connection, plan).await?;
     let steps = match plan {
         Some(plan) => outbox.plan_steps(connection, plan).await?,
         None => outbox.needing_attention(connection, ATTENTION_COUNT_MAX).await?,
     };
-    Ok(Shown { counts, steps, is_plan: plan.is_some() })
+    let elsewhere = match plan {
+        Some(_) => Vec::new(),
+        None => outbox.due_elsewhere(connection).await?,
+    };
+    Ok(Shown { counts, steps, elsewhere, is_plan: plan.is_some() })
 }
 
 #[derive(Serialize)]
@@ -171,6 +182,12 @@ impl Shown {
         if self.counts.is_empty() {
             text.push_str("nothing is enqueued\n");
         }
+        for belonging in &self.elsewhere {
+            let _ = writeln!(
+                text,
+                "due steps belong to {belonging}: only workers configured so take them"
+            );
+        }
         if !self.steps.is_empty() {
             text.push('\n');
             text.push_str(&table(&self.steps));
@@ -186,13 +203,17 @@ impl Shown {
 pub(super) fn table(steps: &[ListedStep]) -> String {
     let keys = steps.iter().map(|step| step.step_key.as_str().len());
     let width = keys.max().unwrap_or_default().max(4);
-    let mut text = format!("{:<width$}  {:<15}  {:>8}  RECEIPT\n", "STEP", "STATE", "ATTEMPTS");
+    let mut text = format!(
+        "{:<width$}  {:<11}  {:<15}  {:>8}  RECEIPT\n",
+        "STEP", "ENVIRONMENT", "STATE", "ATTEMPTS"
+    );
     for step in steps {
         let receipt = step.external_receipt.as_deref().unwrap_or("-");
         let _ = writeln!(
             text,
-            "{:<width$}  {:<15}  {:>8}  {receipt}",
+            "{:<width$}  {:<11}  {:<15}  {:>8}  {receipt}",
             step.step_key.as_str(),
+            step.environment.as_ref().map_or("-", EnvironmentCode::as_str),
             step.status.as_str(),
             step.attempt_count
         );

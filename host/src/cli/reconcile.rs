@@ -3,6 +3,7 @@
 use clap::Args;
 use tollgate::config::Config;
 use tollgate::control::Control;
+use tollgate::outbox::Outbox;
 use tollgate::target::Target;
 use tollgate::worker::{ReconcileError, reconcile};
 
@@ -12,7 +13,7 @@ use super::{Exit, Failure, configuration, output, receipts};
 /// Find applied steps that the target's ledger does not know
 ///
 /// After a failover to a replica that was behind, or from a backup, the target may have lost what the
-/// outbox counts as applied. Compares every applied SQL step with the ledger, and writes nothing.
+/// outbox counts as applied. Compares every SQL step applied in the configured environment with its ledger, and writes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +35,8 @@ impl Reconcile {
         let control = Control::new(configuration::control(config)?);
         let sql_target = configuration::sql_target(config)?;
         let (target, ledger) = (Target::new(sql_target), receipts::ledger(sql_target));
-        let unknown = configuration::block_on(reconcile(&control, &target, &ledger))??;
+        let unknown =
+            configuration::block_on(reconcile(&Outbox::of(config), &control, &target, &ledger))??;
         if self.json {
             output::print(&unknown.iter().map(output::json_line).collect::<String>())?;
         } else if unknown.is_empty() {
@@ -43,7 +45,8 @@ impl Reconcile {
             let count = unknown.len();
             output::print(&format!(
                 "{count} applied step(s) without a receipt: what they did may be lost\n\n{}\n\
-                 look at the target, then take their plans back and submit new ones\n",
+                 look at the target, then take their plans back (each of these compensations waits for your \
+                 `tollgate outbox retry`) and submit new ones\n",
                 table(&unknown)
             ))?;
         }

@@ -20,12 +20,16 @@ use super::{Exit, Failure, Global, Run, configuration, output};
 /// Every step, and every compensation the plan records, is checked as its executor will when it
 /// runs: the plan's version, what is installed, the policy. All that does not hold is told at once,
 /// and then nothing is enqueued. SQL contributions go to the configured executor, all others to
-/// `dry-run:v1`. Submitting the same plan again changes nothing.
+/// `dry-run:v1`. The plan belongs to the configured environment from then on: only workers of that
+/// environment carry it out. Submitting the same plan again changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tollgate submit plans/loyalty-1.0.0.json --releases plugins
-  tollgate submit plan.json --releases plugins --executor dry-run:v1
+  tollgate submit rehearsal.json --releases plugins --executor dry-run:v1
+
+A plan stays with the executor it was submitted for: to rehearse one first,
+publish it under another code, or use `tollgate execute --executor dry-run:v1`.
 
 Exit codes:
   0  enqueued, now or earlier
@@ -80,18 +84,19 @@ impl Submit {
             ExecutorRegistry::open(config, &self.store.open()?, &self.runtime.start()?).await?;
         let releases = FolderCatalog::tree(&self.releases);
         check_plan(plan, executors, &registry, &releases).await?;
-        enqueue(control, plan, executors).await
+        enqueue(&Outbox::of(config), control, plan, executors).await
     }
 }
 
 /// Enqueues a plan that was checked.
 pub(super) async fn enqueue(
+    outbox: &Outbox,
     control: &ControlConfig,
     plan: &Plan,
     executors: &ExecutorChoice,
 ) -> Result<Submitted, Failure> {
     let mut connection = Control::new(control).open().await?;
-    let submitted = Outbox::default().submit(&mut connection, plan, executors).await;
+    let submitted = outbox.submit(&mut connection, plan, executors).await;
     connection.close().await;
     Ok(submitted?)
 }

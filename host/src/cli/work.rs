@@ -20,7 +20,8 @@ use super::{Exit, Failure, Global, Run, configuration};
 
 /// Carry out what is enqueued, until told to stop
 ///
-/// Any number of workers, on any number of machines, share one outbox. SIGTERM or SIGINT drains:
+/// Any number of workers, on any number of machines, share one outbox; each carries out the plans of
+/// the environment it is configured for. SIGTERM or SIGINT drains:
 /// nothing new is claimed, running steps may end within the grace period, then they are dropped and
 /// handed back; what was dropped is delivered again and takes effect once. A second signal exits at
 /// once. Logs go to standard error, one event a line.
@@ -116,7 +117,7 @@ impl Work {
     }
 
     fn options(&self, config: &Config) -> WorkerOptions {
-        let configured = WorkerOptions::from(&config.worker);
+        let configured = WorkerOptions::from(config);
         WorkerOptions {
             concurrency: self.concurrency.map_or(configured.concurrency, usize::from),
             grace: self.grace.map_or(configured.grace, Duration::from_secs),

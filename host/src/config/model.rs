@@ -27,6 +27,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// The environment the target stands for; none without an enabled target.
+    pub fn environment(&self) -> Option<&EnvironmentCode> {
+        self.sql_target.as_ref().map(|target| &target.environment)
+    }
+
     /// Reads the variables of this process.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ use mysql_async::Conn;
 use crate::blame::Blame;
 use crate::config::ControlConfig;
 use crate::session::{
-    self, IDENTITY_VARIABLES, Pin, PinMismatch, ServerFailure, ServerIdentity, SessionSpec,
-    Variables,
+    self, IDENTITY_VARIABLES, Pin, PinMismatch, SECURE_CLOCK, ServerFailure, ServerIdentity,
+    SessionSpec, Variables,
 };
 
 /// The control catalog. Cheap to clone; holds no connection.
@@ -75,9 +75,20 @@ impl ControlError {
 pub struct ControlConnection {
     conn: Conn,
     server: ServerIdentity,
+    is_checked: bool,
 }
 
 impl ControlConnection {
+    /// Whether what is in the catalog was checked on this session, by whoever owns it.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.is_checked
+    }
+
+    /// It was checked and is as it must be.
+    pub(crate) fn set_checked(&mut self) {
+        self.is_checked = true;
+    }
+
     /// The server behind the connection.
     pub fn server(&self) -> &ServerIdentity {
         &self.server
@@ -114,7 +125,7 @@ impl Control {
     }
 
     /// Opens a connection and pins its session: utf8mb4, UTC, READ COMMITTED, strict, bounded lock
-    /// waits, and on a node of a cluster reads that see what other nodes have committed.
+    /// waits, a clock that runs, every row of a list, and on a node of a cluster reads that see what other nodes have committed.
     ///
     /// # Errors
     /// What the server answered instead; the connection is closed by then.
@@ -127,7 +138,7 @@ impl Control {
         };
         let mut conn = session::open(&spec).await.map_err(ControlError::Server)?;
         match prepare(&mut conn, self.reads_only).await {
-            Ok(server) => Ok(ControlConnection { conn, server }),
+            Ok(server) => Ok(ControlConnection { conn, server, is_checked: false }),
             Err(error) => {
                 session::close(conn).await;
                 Err(error)
@@ -140,8 +151,10 @@ async fn prepare(conn: &mut Conn, reads_only: bool) -> Result<ServerIdentity, Co
     let pins = pins(reads_only);
     let mut names = IDENTITY_VARIABLES.to_vec();
     names.extend(pins.iter().flat_map(|pin| pin.names.iter().copied()));
+    names.push(SECURE_CLOCK);
     let known = Variables::session(conn, &names).await.map_err(ControlError::Server)?;
     let server = ServerIdentity::read(conn, &known).await.map_err(ControlError::Server)?;
+    let pins = Pin::settable(pins, &known);
     session::pin(conn, "NAMES utf8mb4 COLLATE utf8mb4_general_ci", &pins, &known, &[])
         .await
         .map_err(ControlError::Server)?
@@ -164,5 +177,7 @@ fn pins(reads_only: bool) -> Vec<Pin> {
         Pin::causal_reads(),
         Pin::number(&["lock_wait_timeout"], LOCK_WAIT_SECONDS),
         Pin::number(&["innodb_lock_wait_timeout"], LOCK_WAIT_SECONDS),
+        Pin::every_row(),
+        Pin::running_clock(),
     ]
 }

@@ -11,7 +11,9 @@ use super::status::RegistryStatus;
 use super::status_reader::StatusReader;
 use crate::config::Config;
 use crate::ids::{Catalog, ExecutorCode, InvalidName};
+use crate::ledger::Ledger;
 use crate::policy::{LoadError, Policy, PolicyRuntime, PolicyStore, StoreError};
+use crate::target::Target;
 
 /// The catalog a dry run decides for while no target is enabled.
 const REHEARSAL_CATALOG: &str = "tollgate_rehearsal";
@@ -20,8 +22,14 @@ const REHEARSAL_CATALOG: &str = "tollgate_rehearsal";
 pub struct ExecutorRegistry {
     installed: BTreeMap<ExecutorCode, Arc<dyn Executor>>,
     /// `sql-jdbc:v1` while its target is enabled; given out once that was ready.
-    sql: Option<Arc<SqlJdbcV1>>,
+    sql: Option<SqlTarget>,
     reader: StatusReader,
+}
+
+/// `sql-jdbc:v1`, and where it keeps its receipts.
+struct SqlTarget {
+    executor: Arc<SqlJdbcV1>,
+    target: Target,
 }
 
 /// The registry could not be set up.
@@ -103,8 +111,10 @@ impl ExecutorRegistry {
         let reader = StatusReader::new(config, &policy);
         let mut registry = Self { installed: BTreeMap::new(), sql: None, reader };
         registry.install(Arc::new(DryRunV1::new(policy.clone(), catalog)));
-        let sql = config.sql_target.as_ref().map(|target| SqlJdbcV1::new(target, policy));
-        registry.sql = sql.map(Arc::new);
+        registry.sql = config.sql_target.as_ref().map(|target| SqlTarget {
+            executor: Arc::new(SqlJdbcV1::new(target, policy)),
+            target: Target::new(target),
+        });
         registry.status().await;
         Ok(registry)
     }
@@ -129,11 +139,17 @@ impl ExecutorRegistry {
         match &self.sql {
             None => Err(ExecutorUnavailable::TargetDisabled(code.clone())),
             Some(sql) if self.reader.was_ready() == Some(true) => {
-                let executor: Arc<dyn Executor> = sql.clone();
+                let executor: Arc<dyn Executor> = sql.executor.clone();
                 Ok(executor)
             }
             Some(_) => Err(ExecutorUnavailable::TargetIncomplete(code.clone())),
         }
+    }
+
+    /// Where an executor of ours keeps its receipts.
+    pub(super) fn ledger_of(&self, code: &ExecutorCode) -> Option<(&Target, Ledger)> {
+        let own = self.sql.as_ref().filter(|own| own.executor.code() == code)?;
+        Some((&own.target, Ledger::default()))
     }
 
     /// The executor that steps are given to.

@@ -2,6 +2,7 @@
 
 use super::Outbox;
 use super::fault::{OutboxFault, Runs};
+use super::shape;
 use super::sql::{self, TABLE};
 use super::status::Status;
 use crate::blame::Blame;
@@ -57,7 +58,7 @@ impl RetryError {
     }
 
     /// What to do about it.
-    pub const fn help(&self) -> &'static str {
+    pub fn help(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "run `tollgate outbox` to see what needs attention",
             Self::OtherStatus { .. } => {
@@ -80,6 +81,7 @@ impl Outbox {
         connection: &mut ControlConnection,
         key: &StepKey,
     ) -> Result<Retried, RetryError> {
+        shape::ensure(connection).await?;
         let statement = format!(
             "UPDATE {TABLE} SET status = 'PENDING', failure_count = 0, lost_count = 0, \
              not_before = UTC_TIMESTAMP(6), updated_at = UTC_TIMESTAMP(6) \

@@ -8,13 +8,15 @@ use uuid::Uuid;
 
 use super::Outbox;
 use super::fault::{OutboxFault, Runs};
+use super::forward::receipt_needed;
 use super::recorded::RecordedStep;
 use super::report::Reason;
+use super::shape;
 use super::sql::{self, DUE_INDEX, TABLE, microseconds, own_token};
 use super::status::Status;
 use crate::control::ControlConnection;
 use crate::fault_points::{Point, at};
-use crate::ids::ExecutorCode;
+use crate::ids::{ExecutorCode, StepKey};
 use crate::plan::{PlanCode, Step};
 use crate::planted::{Bug, is_planted};
 use crate::session::{Columns, Flavour, ServerIdentity, ServerVersion};
@@ -52,6 +54,7 @@ pub struct Claim {
     pub(super) position: u32,
     pub(super) failure_count: u32,
     pub(super) token: ClaimToken,
+    receipt_needed: Option<StepKey>,
     plan: PlanCode,
     step: Step,
     executor: ExecutorCode,
@@ -68,6 +71,12 @@ impl Claim {
     /// What is to be carried out.
     pub fn step(&self) -> &Step {
         &self.step
+    }
+
+    /// Of a compensation: the forward step whose receipt the ledger must have, because it was applied.
+    /// Without it the compensation would pass for one of a step that never ran.
+    pub fn receipt_needed(&self) -> Option<&StepKey> {
+        self.receipt_needed.as_ref()
     }
 
     /// Who is to carry it out.
@@ -95,7 +104,7 @@ enum Taken {
 }
 
 impl Outbox {
-    /// Takes a step that is due, or one whose worker let its lease end; none when there is none.
+    /// Takes a step of its environment that is due, or one whose worker let its lease end; none when there is none.
     ///
     /// # Errors
     ///
@@ -105,6 +114,7 @@ impl Outbox {
         &self,
         connection: &mut ControlConnection,
     ) -> Result<Option<Claim>, OutboxFault> {
+        shape::ensure(connection).await?;
         let mut runs = Runs::default();
         loop {
             match at(Point::OutboxClaim, self.claim_once(connection)).await {
@@ -131,7 +141,7 @@ impl Outbox {
     async fn take_locked(&self, connection: &mut ControlConnection) -> Result<Taken, OutboxFault> {
         for status in claimable() {
             let query = format!("{} LIMIT 1 FOR UPDATE SKIP LOCKED", due("id"));
-            let found = sql::rows(connection, &query, vec![status.as_str().into()]).await?;
+            let found = sql::rows(connection, &query, self.due_values(status)).await?;
             if let Some(row) = found.first() {
                 let (id, token) = (row.required::<u64>("id")?, ClaimToken::fresh());
                 self.take(connection, id, status, &token).await?;
@@ -148,7 +158,7 @@ impl Outbox {
     ) -> Result<Taken, OutboxFault> {
         for status in claimable() {
             let query = format!("{} LIMIT {CANDIDATE_COUNT}", due("id"));
-            let found = sql::rows(connection, &query, vec![status.as_str().into()]).await?;
+            let found = sql::rows(connection, &query, self.due_values(status)).await?;
             let mut ids = Vec::new();
             for row in &found {
                 ids.push(row.required::<u64>("id")?);
@@ -164,6 +174,11 @@ impl Outbox {
             }
         }
         Ok(Taken::Nothing)
+    }
+
+    /// The parameters of [`due`].
+    fn due_values(&self, status: Status) -> Vec<Value> {
+        vec![status.as_str().into(), self.belonging().as_str().into()]
     }
 
     /// Puts a new claim on the row, if it still is in this state and due.
@@ -203,15 +218,21 @@ impl Outbox {
     ) -> Result<Taken, OutboxFault> {
         let query = format!(
             "SELECT plan_code, position, executor_code, step, attempt_count, failure_count, \
-             lost_count FROM {TABLE} WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
+             lost_count, last_error_code FROM {TABLE} WHERE id = ? AND status = 'CLAIMED' AND lease_token = ?"
         );
         let found = sql::rows(connection, &query, vec![id.into(), token.as_str().into()]).await?;
         let Some(row) = found.first() else {
             return Ok(Taken::Nothing);
         };
         let reason = match self.read(row, id, &token) {
-            Ok(claim) => match self.lost_too_often(row.required("lost_count")?) {
-                None => return Ok(Taken::Claim(Box::new(claim))),
+            Ok(mut claim) => match self.lost_too_often(row.required("lost_count")?) {
+                None => {
+                    let code = row.text("last_error_code")?;
+                    let (step, executor) = (&claim.step, &claim.executor);
+                    claim.receipt_needed =
+                        receipt_needed(connection, step, executor, code.as_deref()).await?;
+                    return Ok(Taken::Claim(Box::new(claim)));
+                }
                 Some(reason) => reason,
             },
             Err(fault) => Reason::new(fault.code(), &fault.to_string()),
@@ -243,6 +264,7 @@ impl Outbox {
             position: row.required("position")?,
             failure_count: row.required("failure_count")?,
             token: token.clone(),
+            receipt_needed: None,
             plan: row.required("plan_code")?,
             step: RecordedStep::parse(&row.required::<String>("step")?)?.step,
             executor: row.required("executor_code")?,
@@ -298,11 +320,11 @@ fn claimable() -> [Status; 2] {
     [Status::Claimed, due]
 }
 
-/// The rows of a status that are due, the longest due first.
+/// The rows of a status and an environment that are due, the longest due first.
 fn due(columns: &str) -> String {
     format!(
         "SELECT {columns} FROM {TABLE} FORCE INDEX ({DUE_INDEX}) \
-         WHERE status = ? AND not_before <= UTC_TIMESTAMP(6) ORDER BY not_before, id"
+         WHERE status = ? AND environment_code = ? AND not_before <= UTC_TIMESTAMP(6) ORDER BY not_before, id"
     )
 }
 

@@ -6,16 +6,19 @@
 //! has nothing to do there.
 
 use super::Outbox;
+use super::environment::Belonging;
 use super::fault::{OutboxFault, Runs};
-use super::recorded::{RecordedStep, Undo};
-use super::sql::{self, TABLE};
-use super::status::{Event, Status};
-use super::submit::{FORWARD, NewRow, insert};
+use super::keys;
+use super::shape;
+use super::sql;
+use super::take_back::take_back;
 use crate::blame::Blame;
 use crate::control::ControlConnection;
-use crate::ids::{Direction, ExecutorCode, StepKey};
+use crate::ids::{ExecutorCode, StepKey};
 use crate::plan::{NoCompensation, PlanCode};
-use crate::session::Columns;
+
+/// How often a transaction that met another's rows is run again.
+const RACES_MAX: u32 = 3;
 
 /// A plan, or the end of one, that is being taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,12 +65,49 @@ pub enum CompensateError {
         /// What was named.
         step: StepKey,
     },
+    /// The plan was submitted under another environment.
+    #[error(
+        "plan `{plan}` belongs to {submitted}, this is {given}: step `{step}` ran there or will"
+    )]
+    OtherEnvironment {
+        /// The plan.
+        plan: PlanCode,
+        /// The first such forward step.
+        step: StepKey,
+        /// Where it belongs.
+        submitted: Belonging,
+        /// What is configured.
+        given: Belonging,
+    },
     /// A worker is at a forward step: what it does is not known yet.
     #[error("step `{0}` is being carried out")]
     Running(StepKey),
     /// Steps that cannot be taken back, all of them.
     #[error("{} step(s) cannot be taken back: {}", .0.len(), listed(.0))]
     Refused(Vec<CompensationProblem>),
+    /// Keys of compensations that belong to other plans, with these plans.
+    #[error("keys of compensations belong to other plans: {}", keys::listed(.0))]
+    KeysTaken(Vec<(StepKey, PlanCode)>),
+    /// Forward rows of the plan are not there, or not in their places.
+    #[error(
+        "the outbox has {found} forward step(s) of plan `{plan}` in their places and {submitted} were submitted"
+    )]
+    RowsMissing {
+        /// The plan.
+        plan: PlanCode,
+        /// Rows found.
+        found: usize,
+        /// Steps that were submitted.
+        submitted: u32,
+    },
+    /// A compensation would follow that of an earlier step.
+    #[error("step `{step}` would be taken back after step `{earlier}`, which came before it")]
+    OutOfOrder {
+        /// The step without a compensation in the outbox.
+        step: StepKey,
+        /// The earliest step whose compensation is in the outbox.
+        earlier: StepKey,
+    },
     /// The control server did not answer as it should.
     #[error("the compensation was not enqueued")]
     Fault(#[source] OutboxFault),
@@ -85,8 +125,12 @@ impl CompensateError {
         match self {
             Self::PlanUnknown(_) => "plan-unknown",
             Self::StepUnknown { .. } => "step-unknown",
+            Self::OtherEnvironment { .. } => "plan-of-other-environment",
             Self::Running(_) => "forward-step-running",
             Self::Refused(_) => "compensation-refused",
+            Self::KeysTaken(_) => "step-keys-taken",
+            Self::RowsMissing { .. } => "plan-rows-missing",
+            Self::OutOfOrder { .. } => "compensation-out-of-order",
             Self::Fault(fault) => fault.code(),
         }
     }
@@ -94,17 +138,26 @@ impl CompensateError {
     /// Who can do something about it.
     pub const fn blame(&self) -> Blame {
         match self {
-            Self::PlanUnknown(_) | Self::StepUnknown { .. } | Self::Running(_) => Blame::Caller,
+            Self::PlanUnknown(_)
+            | Self::StepUnknown { .. }
+            | Self::OtherEnvironment { .. }
+            | Self::Running(_) => Blame::Caller,
             Self::Refused(_) => Blame::Plugin,
+            Self::KeysTaken(_) | Self::RowsMissing { .. } | Self::OutOfOrder { .. } => {
+                Blame::Operator
+            }
             Self::Fault(fault) => fault.blame(),
         }
     }
 
     /// What to do about it.
-    pub const fn help(&self) -> &'static str {
+    pub fn help(&self) -> &'static str {
         match self {
             Self::PlanUnknown(_) => "name the plan by its code, as `tollgate submit` printed it",
             Self::StepUnknown { .. } => "run `tollgate outbox PLAN` to see its steps",
+            Self::OtherEnvironment { .. } => {
+                "run the same command with the configuration of that environment"
+            }
             Self::Running(_) => {
                 "wait until its worker is done, then run the same command again; of a worker that is \
                  gone, start one: it takes the step over when its lease is over"
@@ -112,6 +165,19 @@ impl CompensateError {
             Self::Refused(_) => {
                 "publish a new plan that mends what these steps did; from a later step on, `--from` \
                  may leave them out"
+            }
+            Self::KeysTaken(_) => {
+                "publish a new plan that mends what these steps did; `tollgate outbox PLAN` shows \
+                 what the other plan does"
+            }
+            Self::RowsMissing { .. } => {
+                "rows were deleted or moved by hand: restore them in `factory_plugin_control_outbox` \
+                 from a backup, then run the same command again"
+            }
+            Self::OutOfOrder { .. } => {
+                "a compensation was deleted by hand: restore its row in \
+                 `factory_plugin_control_outbox` from a backup; or publish a new plan that mends what \
+                 the step did"
             }
             Self::Fault(fault) => fault.help(),
         }
@@ -129,183 +195,30 @@ impl Outbox {
     ///
     /// # Errors
     ///
-    /// There is no such plan or step, a forward step is being carried out, or a step cannot be
-    /// taken back: then nothing is.
+    /// There is no such plan or step, it belongs to another environment, its rows are not all there, a
+    /// forward step is being carried out, or a step cannot be taken back: then nothing is.
     pub async fn compensate(
         &self,
         connection: &mut ControlConnection,
         plan: &PlanCode,
         from: Option<&StepKey>,
     ) -> Result<Compensated, CompensateError> {
+        shape::ensure(connection).await?;
         let mut runs = Runs::default();
+        let mut races = 0_u32;
         loop {
             sql::begin(connection).await?;
-            let enqueued = take_back(connection, plan, from).await;
+            let enqueued = take_back(connection, &self.belonging(), plan, from).await;
             match sql::end(connection, enqueued).await {
+                // Somebody else takes it back at the same moment: what is there is read again.
+                Err(CompensateError::Fault(fault))
+                    if fault.is_duplicate_key() && races < RACES_MAX =>
+                {
+                    races += 1;
+                }
                 Err(CompensateError::Fault(fault)) if runs.again(&fault).await => {}
                 ended => return ended,
             }
         }
     }
-}
-
-async fn take_back(
-    connection: &mut ControlConnection,
-    plan: &PlanCode,
-    from: Option<&StepKey>,
-) -> Result<Compensated, CompensateError> {
-    let rows = locked_rows(connection, plan).await?;
-    let (forward, back): (Vec<Row>, Vec<Row>) =
-        rows.into_iter().partition(|row| row.recorded.step.direction == Direction::Forward);
-    let Some(fingerprint) = forward.first().map(|row| row.fingerprint.clone()) else {
-        return Err(CompensateError::PlanUnknown(plan.clone()));
-    };
-    if let Some(running) = forward.iter().find(|row| row.status == Status::Claimed) {
-        return Err(CompensateError::Running(running.recorded.step.key.clone()));
-    }
-    let first = first_position(plan, from, &forward)?;
-    let scope: Vec<&Row> = forward.iter().filter(|row| row.position >= first).collect();
-    let (new, already) = compensations(&scope, &back)?;
-    let superseded = supersede(connection, plan, first).await?;
-    let enqueued = new.iter().map(|row| row.recorded.step.key.clone()).collect();
-    insert(connection, plan, &fingerprint, &new).await?;
-    Ok(Compensated { enqueued, already, superseded })
-}
-
-/// A row of the plan, locked.
-struct Row {
-    fingerprint: String,
-    position: u32,
-    status: Status,
-    executor: ExecutorCode,
-    attempt_count: u32,
-    recorded: RecordedStep,
-}
-
-impl Row {
-    fn read(row: &Columns) -> Result<Self, OutboxFault> {
-        Ok(Self {
-            fingerprint: row.required("plan_fingerprint")?,
-            position: row.required("position")?,
-            status: row.required("status")?,
-            executor: row.required("executor_code")?,
-            attempt_count: row.required("attempt_count")?,
-            recorded: RecordedStep::parse(&row.required::<String>("step")?)?,
-        })
-    }
-
-    /// Whether it may have left something to take back. A superseded one that did has its
-    /// compensation enqueued already.
-    fn has_to_be_taken_back(&self) -> bool {
-        let may_have_effects = self.executor != ExecutorCode::dry_run_v1();
-        match self.status {
-            Status::Applied => true,
-            Status::Pending | Status::NeedsAttention => self.attempt_count > 0 && may_have_effects,
-            Status::Waiting | Status::Claimed | Status::Superseded => false,
-        }
-    }
-
-    /// The step that takes it back.
-    fn compensation(&self) -> Result<RecordedStep, CompensationProblem> {
-        let key = || self.recorded.step.key.clone();
-        let step = match &self.recorded.undo {
-            Undo::NotRecorded => return Err(NoCompensation::NotRecorded(key()).into()),
-            Undo::None => return Err(NoCompensation::None(key()).into()),
-            Undo::Step(step) => step,
-        };
-        if self.executor != ExecutorCode::dry_run_v1() && step.declaration.is_none() {
-            let executor = self.executor.clone();
-            return Err(CompensationProblem::NotEligible { step: key(), executor });
-        }
-        Ok(RecordedStep::compensation((**step).clone()))
-    }
-}
-
-/// Every row of the plan, locked in one order, so that two that take it back wait for each other.
-async fn locked_rows(
-    connection: &mut ControlConnection,
-    plan: &PlanCode,
-) -> Result<Vec<Row>, OutboxFault> {
-    let query = format!(
-        "SELECT plan_fingerprint, position, status, executor_code, attempt_count, step \
-         FROM {TABLE} WHERE plan_code = ? ORDER BY direction, position FOR UPDATE"
-    );
-    let found = sql::rows(connection, &query, vec![plan.as_str().into()]).await?;
-    found.iter().map(Row::read).collect()
-}
-
-fn first_position(
-    plan: &PlanCode,
-    from: Option<&StepKey>,
-    forward: &[Row],
-) -> Result<u32, CompensateError> {
-    let Some(from) = from else {
-        return Ok(0);
-    };
-    let named = forward.iter().find(|row| row.recorded.step.key == *from);
-    named
-        .map(|row| row.position)
-        .ok_or_else(|| CompensateError::StepUnknown { plan: plan.clone(), step: from.clone() })
-}
-
-/// The rows to write, the last step's first, and how many are there already. They go behind those
-/// that are there.
-fn compensations(scope: &[&Row], back: &[Row]) -> Result<(Vec<NewRow>, usize), CompensateError> {
-    let mut problems = Vec::new();
-    let mut new: Vec<NewRow> = Vec::new();
-    let mut already = 0;
-    let is_turn = back.iter().all(|row| row.status == Status::Applied);
-    let next = back.iter().map(|row| row.position.saturating_add(1)).max().unwrap_or_default();
-    for row in scope.iter().rev() {
-        if back.iter().any(|back| reverses(back, row)) {
-            already += 1;
-            continue;
-        }
-        if !row.has_to_be_taken_back() {
-            continue;
-        }
-        match row.compensation() {
-            Ok(recorded) => new.push(NewRow {
-                position: next.saturating_add(u32::try_from(new.len()).unwrap_or(u32::MAX)),
-                executor: row.executor.clone(),
-                recorded,
-                status: if is_turn && new.is_empty() { Status::Pending } else { Status::Waiting },
-            }),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if problems.is_empty() {
-        Ok((new, already))
-    } else {
-        // Told in the plan's order.
-        problems.reverse();
-        Err(CompensateError::Refused(problems))
-    }
-}
-
-fn reverses(back: &Row, forward: &Row) -> bool {
-    let reversed = back.recorded.step.reverses.as_ref();
-    reversed.is_some_and(|reversed| reversed.key == forward.recorded.step.key)
-}
-
-/// Ends the forward steps that were not applied.
-async fn supersede(
-    connection: &mut ControlConnection,
-    plan: &PlanCode,
-    first: u32,
-) -> Result<usize, OutboxFault> {
-    let open: Vec<String> = Status::ALL
-        .iter()
-        .filter(|status| status.next(Event::Supersede).is_some())
-        .map(|status| format!("'{status}'"))
-        .collect();
-    let statement = format!(
-        "UPDATE {TABLE} SET status = 'SUPERSEDED', updated_at = UTC_TIMESTAMP(6), \
-         completed_at = UTC_TIMESTAMP(6) WHERE plan_code = ? AND direction = ? \
-         AND position >= ? AND status IN ({})",
-        open.join(", ")
-    );
-    let values = vec![plan.as_str().into(), FORWARD.into(), first.into()];
-    let superseded = sql::change(connection, &statement, values).await?;
-    Ok(usize::try_from(superseded).unwrap_or(usize::MAX))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::shape::{self, OutboxProblem};
 use crate::blame::Blame;
 use crate::clock::jittered;
 use crate::fault_points::Lost;
@@ -25,6 +26,9 @@ pub enum OutboxFault {
         /// The bound.
         bound: Duration,
     },
+    /// The table is not what it must be; every difference found.
+    #[error("the control outbox cannot be used: {}", shape::listed(.0))]
+    Unfit(Vec<OutboxProblem>),
     /// The outbox holds something this version does not understand.
     #[error("the outbox's `{column}` does not read as this version writes it")]
     Unreadable {
@@ -57,7 +61,7 @@ impl OutboxFault {
             // WSREP has not yet prepared node for application use (Galera): another may have.
             Self::Server(ServerFailure::Refused { code, .. }) => *code == 1047,
             Self::Server(_) | Self::TimedOut { .. } => true,
-            Self::Unreadable { .. } => false,
+            Self::Unreadable { .. } | Self::Unfit(_) => false,
         }
     }
 
@@ -68,7 +72,7 @@ impl OutboxFault {
             Self::Server(ServerFailure::Refused { code: 1047 | 1290 | 1792 | 1836, .. })
             | Self::TimedOut { .. } => true,
             Self::Server(failure) => failure.is_transient(),
-            Self::Unreadable { .. } => false,
+            Self::Unreadable { .. } | Self::Unfit(_) => false,
         }
     }
 
@@ -77,6 +81,7 @@ impl OutboxFault {
         match self {
             Self::Server(failure) => failure.control_code(),
             Self::TimedOut { .. } => "control-statement-timeout",
+            Self::Unfit(_) => "outbox-unfit",
             Self::Unreadable { .. } => "outbox-unreadable",
         }
     }
@@ -88,6 +93,7 @@ impl OutboxFault {
                 code: 1044 | 1142 | 1143 | 1146 | 1054 | 1176 | 1665,
                 ..
             })
+            | Self::Unfit(_)
             | Self::Unreadable { .. } => Blame::Operator,
             Self::Server(failure) => failure.blame(),
             Self::TimedOut { .. } => Blame::Server,
@@ -95,7 +101,7 @@ impl OutboxFault {
     }
 
     /// What to do about it.
-    pub const fn help(&self) -> &'static str {
+    pub fn help(&self) -> &'static str {
         match self {
             Self::Server(ServerFailure::Refused { code: 1044 | 1142 | 1143, .. }) => {
                 "grant the control account SELECT, INSERT and UPDATE on the control catalog"
@@ -108,8 +114,14 @@ impl OutboxFault {
             }
             Self::Server(failure) => failure.help(),
             Self::TimedOut { .. } => "see with `SHOW PROCESSLIST` what holds the outbox up",
+            Self::Unfit(problems) => shape::help(problems),
             Self::Unreadable { .. } => "the row was written by hand or by a newer version",
         }
+    }
+
+    /// The table is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Unfit(problems) if problems.contains(&OutboxProblem::Missing))
     }
 
     /// Deadlock, lock wait timeout, or Galera's certification failure: nothing of the transaction

@@ -7,12 +7,15 @@ use mysql_async::Value;
 use serde::Serialize;
 
 use super::Outbox;
+use super::environment::Belonging;
 use super::fault::OutboxFault;
 use super::recorded::RecordedStep;
-use super::sql::{self, TABLE};
+use super::sql::{self, DUE_INDEX, TABLE};
 use super::status::Status;
 use crate::control::ControlConnection;
-use crate::ids::{ContributionKey, Direction, ExecutorCode, PluginRelease, StepKey};
+use crate::ids::{
+    ContributionKey, Direction, EnvironmentCode, ExecutorCode, PluginRelease, StepKey,
+};
 use crate::plan::PlanCode;
 use crate::session::Columns;
 
@@ -26,6 +29,8 @@ pub type Counts = BTreeMap<Status, u64>;
 pub struct ListedStep {
     /// Order of enqueueing.
     pub id: u64,
+    /// Whose workers may claim it; none: those without a target.
+    pub environment: Option<EnvironmentCode>,
     /// The plan.
     pub plan: PlanCode,
     /// Place in its plan and direction, from 0.
@@ -170,7 +175,8 @@ impl Outbox {
         Ok((steps, next))
     }
 
-    /// Steps that `sql-jdbc:v1` applied, enqueued after this one, in that order; at most so many.
+    /// Steps that `sql-jdbc:v1` applied in this environment, enqueued after this one, in that order;
+    /// at most so many.
     ///
     /// # Errors
     ///
@@ -182,11 +188,14 @@ impl Outbox {
         limit: u32,
     ) -> Result<Vec<ListedStep>, OutboxFault> {
         let query = format!(
-            "{} WHERE status = 'APPLIED' AND executor_code = ? AND id > ? ORDER BY id LIMIT ?",
+            "{} WHERE status = 'APPLIED' AND environment_code = ? AND executor_code = ? AND id > ? \
+             ORDER BY id LIMIT ?",
             select()
         );
-        let executor = ExecutorCode::sql_jdbc_v1();
-        list(connection, &query, vec![executor.as_str().into(), after.into(), limit.into()]).await
+        let (own, executor) = (self.belonging(), ExecutorCode::sql_jdbc_v1());
+        let values =
+            vec![own.as_str().into(), executor.as_str().into(), after.into(), limit.into()];
+        list(connection, &query, values).await
     }
 
     /// How many steps are in which status, of one plan or of all. Of all it reads an index to its
@@ -203,16 +212,19 @@ impl Outbox {
         count_steps(connection, plan).await
     }
 
-    /// Whether there is nothing a worker could still do: no step is due now or later, and none is
+    /// Whether there is nothing a worker of this environment could still do: no step is due now or later, and none is
     /// claimed. What needs a person, and what waits behind it, does not count.
     ///
     /// # Errors
     ///
     /// The control server did not answer as it should.
     pub async fn is_idle(&self, connection: &mut ControlConnection) -> Result<bool, OutboxFault> {
-        let query =
-            format!("SELECT id FROM {TABLE} WHERE status IN ('PENDING', 'CLAIMED') LIMIT 1");
-        Ok(sql::rows(connection, &query, Vec::new()).await?.is_empty())
+        let query = format!(
+            "SELECT id FROM {TABLE} FORCE INDEX ({DUE_INDEX}) \
+             WHERE status IN ('PENDING', 'CLAIMED') AND environment_code = ? LIMIT 1"
+        );
+        let own = vec![self.belonging().as_str().into()];
+        Ok(sql::rows(connection, &query, own).await?.is_empty())
     }
 }
 
@@ -238,7 +250,7 @@ fn select() -> String {
     let time = |column: &str| format!("DATE_FORMAT({column}, '%Y-%m-%dT%H:%i:%s.%fZ') AS {column}");
     let times = ["lease_deadline", "created_at", "updated_at", "completed_at"].map(time).join(", ");
     format!(
-        "SELECT id, plan_code, position, step, executor_code, status, attempt_count, \
+        "SELECT id, environment_code, plan_code, position, step, executor_code, status, attempt_count, \
          failure_count, lost_count, {times}, DATE_FORMAT(not_before, '%Y-%m-%dT%H:%i:%s.%fZ') AS due_at, \
          COALESCE(lease_deadline <= UTC_TIMESTAMP(6), 0) AS lease_is_over, external_receipt, \
          last_error_code, last_error FROM {TABLE}"
@@ -257,6 +269,7 @@ fn listed(row: &Columns) -> Result<ListedStep, OutboxFault> {
     let step = RecordedStep::parse(&row.required::<String>("step")?)?.step;
     Ok(ListedStep {
         id: row.required("id")?,
+        environment: Belonging::read(row)?.0,
         plan: row.required("plan_code")?,
         position: row.required("position")?,
         step_key: step.key,

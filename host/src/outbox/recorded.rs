@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::fault::OutboxFault;
-use crate::ids::Direction;
+use crate::ids::{Direction, StepKey};
 use crate::plan::{Compensation, PlannedStep, Step};
 
 /// The JSON of the column `step`.
@@ -46,6 +46,14 @@ impl RecordedStep {
     /// A compensation: nothing takes it back.
     pub(super) fn compensation(step: Step) -> Self {
         Self { step, undo: Undo::None }
+    }
+
+    /// The key of what takes it back.
+    pub(super) fn undo_key(&self) -> Option<&StepKey> {
+        match &self.undo {
+            Undo::Step(step) => Some(&step.key),
+            Undo::NotRecorded | Undo::None => None,
+        }
     }
 
     /// As the column keeps it.

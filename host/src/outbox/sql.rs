@@ -18,6 +18,15 @@ pub(super) const TABLE: &str = "factory_plugin_control_outbox";
 /// The index that claims read. Named in the claim, so that an outbox without it answers no claim.
 pub(super) const DUE_INDEX: &str = "ix_factory_plugin_control_outbox_due";
 
+/// The unique key of places: a plan, a direction, a position.
+pub(super) const PLACE_KEY: &str = "uk_factory_plugin_control_outbox_place";
+
+/// The unique key of steps' keys.
+pub(super) const STEP_KEY: &str = "uk_factory_plugin_control_outbox_key";
+
+/// The unique key of the keys that compensations will have.
+pub(super) const COMPENSATION_KEY: &str = "uk_factory_plugin_control_outbox_compensation";
+
 /// How long one statement may take: above the session's lock wait of 10 s.
 const STATEMENT_BOUND: Duration = Duration::from_secs(20);
 

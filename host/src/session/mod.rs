@@ -17,5 +17,5 @@ pub(crate) use identity::IDENTITY_VARIABLES;
 pub use identity::{Flavour, ServerIdentity, ServerVersion};
 pub(crate) use open::{SessionSpec, close, open};
 pub use pin::PinMismatch;
-pub(crate) use pin::{Pin, Wanted, pin};
+pub(crate) use pin::{Pin, SECURE_CLOCK, Wanted, pin};
 pub(crate) use variables::Variables;

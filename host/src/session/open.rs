@@ -12,6 +12,10 @@ use crate::jdbc::{Endpoint, JdbcUrl, TlsMode};
 /// otherwise the driver asks the server in a round trip of its own.
 const PACKET_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The first statement of every session: with a limit that was set for every session, the server cuts
+/// even what SHOW answers. See `Pin::every_row`.
+const EVERY_ROW: &str = "SET SESSION sql_select_limit = 18446744073709551615";
+
 /// The driver's own notion of an idle session; only its pool reads it, and we do not use that.
 const DRIVER_IDLE_SECONDS: usize = 28_800;
 
@@ -108,6 +112,7 @@ fn options(spec: &SessionSpec<'_>, tls: Option<SslOpts>) -> Opts {
         .tcp_nodelay(true)
         .tcp_keepalive(spec.url.keep_alive().then_some(KEEP_ALIVE))
         .connect_attribute("program_name", "tollgate")
+        .init(vec![EVERY_ROW])
         .ssl_opts(tls);
     match spec.url.endpoint() {
         Endpoint::Tcp { host, port } => builder.ip_or_hostname(host).tcp_port(*port),

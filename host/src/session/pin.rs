@@ -6,6 +6,12 @@ use mysql_async::prelude::Queryable;
 use super::failure::ServerFailure;
 use super::variables::Variables;
 
+/// The session's clock.
+const CLOCK: &[&str] = &["timestamp"];
+
+/// MariaDB's variable that says who may set [`CLOCK`].
+pub(crate) const SECURE_CLOCK: &str = "secure_timestamp";
+
 /// A session variable and the value it has to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pin {
@@ -113,6 +119,34 @@ impl Pin {
     /// outside a cluster has the variable and nothing to wait for, or has it not.
     pub(crate) fn causal_reads() -> Self {
         Self::number(&["wsrep_sync_wait"], 7).where_known()
+    }
+
+    /// Lets the session's clock run. One that was stopped, as `init_connect` can, would never see a
+    /// lease end. Setting the default makes it run again; what it then reads is the time.
+    pub(crate) fn running_clock() -> Self {
+        Self {
+            names: CLOCK,
+            expression: Some("DEFAULT".to_owned()),
+            wanted: Wanted::Anything,
+            optional: true,
+        }
+    }
+
+    /// Lets a SELECT give all its rows. A limit that was set for every session would cut lists short
+    /// without a word, and what is decided on a list would be decided on a part of it. The number and
+    /// not `DEFAULT`: that is whatever was set globally (MySQL manual, "SET Syntax for Variable
+    /// Assignment").
+    pub(crate) fn every_row() -> Self {
+        Self::number(&["sql_select_limit"], u64::MAX)
+    }
+
+    /// The pins that the account may set: MariaDB's `secure_timestamp` takes the clock away from every
+    /// account like ours, and then nobody can have stopped it (MariaDB, "Server System Variables").
+    /// `known` has to have been asked for [`SECURE_CLOCK`].
+    pub(crate) fn settable(pins: Vec<Self>, known: &Variables) -> Vec<Self> {
+        let is_secure =
+            known.value(SECURE_CLOCK).is_some_and(|value| !value.eq_ignore_ascii_case("NO"));
+        pins.into_iter().filter(|pin| !is_secure || pin.names != CLOCK).collect()
     }
 
     /// For a variable not every server has.

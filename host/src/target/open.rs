@@ -123,7 +123,7 @@ impl Target {
         let config = &self.config;
         let pins = pins::pins(contract, &config.bounds, self.reads_only);
         let known = self.variables(target, &pins).await?;
-        let pins = pins::settable(pins, &known);
+        let pins = session::Pin::settable(pins, &known);
         let server = ServerIdentity::read(target, &known).await.map_err(TargetError::target)?;
         server_checks::supported(&server)?;
         server_checks::allowed(&server, &config.allowed_servers)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::TargetBounds;
-use crate::session::{Pin, Variables, Wanted};
+use crate::session::{Pin, Wanted};
 
 use super::contract::SessionContract;
 
@@ -72,27 +72,8 @@ pub(super) fn pins(
     pins.extend(bounded(bounds));
     pins.extend(meaning());
     pins.extend(answers());
-    pins.push(clock());
+    pins.push(Pin::running_clock());
     pins
-}
-
-/// A session whose clock was stopped, as `init_connect` can, would never see a lease end. Setting
-/// the default makes it run again; what it then reads is the time.
-fn clock() -> Pin {
-    Pin {
-        names: &["timestamp"],
-        expression: Some("DEFAULT".to_owned()),
-        wanted: Wanted::Anything,
-        optional: true,
-    }
-}
-
-/// The pins that the account may set: MariaDB's `secure_timestamp` takes the clock away from every
-/// account like ours, and then nobody can have stopped it (MariaDB, "Server System Variables").
-pub(super) fn settable(pins: Vec<Pin>, known: &Variables) -> Vec<Pin> {
-    let is_secure =
-        known.value("secure_timestamp").is_some_and(|value| !value.eq_ignore_ascii_case("NO"));
-    pins.into_iter().filter(|pin| !is_secure || pin.names != clock().names).collect()
 }
 
 /// How statements become transactions. A holder turns autocommit off where it wants to.
@@ -155,9 +136,10 @@ fn meaning() -> Vec<Pin> {
 }
 
 /// What the server says of a statement: that an object was there already is a note. There may be no
-/// room to keep it (`max_error_count` is not ours to set on MySQL 8), but it is counted.
+/// room to keep it (`max_error_count` is not ours to set on MySQL 8), but it is counted. And all rows of
+/// what is read.
 fn answers() -> Vec<Pin> {
-    vec![Pin::switch(&["sql_notes"], true)]
+    vec![Pin::switch(&["sql_notes"], true), Pin::every_row()]
 }
 
 /// Every variable name a pin may have.

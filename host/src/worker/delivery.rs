@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::Shared;
 use super::link::{Away, Link};
 use super::readiness::Side;
+use super::receipt;
 use crate::clock::jittered;
 use crate::executor::{
     BoxFuture, ExecutionError, Executor, ExecutorUnavailable, Outcome, Uncertainty,
@@ -48,7 +49,15 @@ pub(super) async fn deliver(shared: &Shared, link: &mut Link, claim: &Claim) -> 
             )));
         }
     };
-    let executing = executor.execute(claim.step(), &*shared.contributions);
+    let executing = Box::pin(async {
+        match receipt::missing(shared, claim).await {
+            Some(report) => report,
+            None => {
+                let outcome = executor.execute(claim.step(), &*shared.contributions).await;
+                report(shared, claim, outcome)
+            }
+        }
+    });
     let delivered = attend(shared, link, claim, executing).await;
     if matches!(delivered, Delivered::Dropped | Delivered::ClaimLost) {
         let abandoned = tokio::time::timeout(ABANDON_BOUND, executor.abandon(claim.step())).await;
@@ -64,22 +73,22 @@ async fn attend(
     shared: &Shared,
     link: &mut Link,
     claim: &Claim,
-    mut executing: BoxFuture<'_, Outcome>,
+    mut executing: BoxFuture<'_, Report>,
 ) -> Delivered {
     let mut wait = claim.renew_interval();
     loop {
         tokio::select! {
             biased;
-            outcome = &mut executing => return Delivered::Reported(report(shared, claim, outcome)),
+            report = &mut executing => return Delivered::Reported(report),
             () = shared.drain.grace_over() => {
                 tracing::warn!("the grace period is over: the step is dropped and handed back");
                 return Delivered::Dropped;
             }
             () = tokio::time::sleep(wait) => {}
         }
-        let (outcome, renewed) = renew(shared, link, claim, &mut executing).await;
-        if let Some(outcome) = outcome {
-            return Delivered::Reported(report(shared, claim, outcome));
+        let (report, renewed) = renew(shared, link, claim, &mut executing).await;
+        if let Some(report) = report {
+            return Delivered::Reported(report);
         }
         wait = match renewed {
             Ok(true) => claim.renew_interval(),
@@ -99,15 +108,15 @@ async fn renew(
     shared: &Shared,
     link: &mut Link,
     claim: &Claim,
-    executing: &mut BoxFuture<'_, Outcome>,
-) -> (Option<Outcome>, Result<bool, Away>) {
+    executing: &mut BoxFuture<'_, Report>,
+) -> (Option<Report>, Result<bool, Away>) {
     let mut renewal = pin!(link.renew(shared, claim));
-    let mut outcome = None;
+    let mut report = None;
     loop {
         tokio::select! {
             biased;
-            renewed = &mut renewal => return (outcome, renewed),
-            ended = &mut *executing, if outcome.is_none() => outcome = Some(ended),
+            renewed = &mut renewal => return (report, renewed),
+            ended = &mut *executing, if report.is_none() => report = Some(ended),
         }
     }
 }
@@ -156,7 +165,7 @@ fn report(shared: &Shared, claim: &Claim, outcome: Outcome) -> Report {
     }
 }
 
-fn unavailable(reason: Reason) -> Report {
+pub(super) fn unavailable(reason: Reason) -> Report {
     Report::Unavailable { reason, retry_after: jittered(UNAVAILABLE_WAIT) }
 }
 

@@ -4,7 +4,7 @@ use super::Shared;
 use super::readiness::Side;
 use crate::control::ControlConnection;
 use crate::metrics::{RenewedLease, metrics};
-use crate::outbox::{Claim, ClaimLost, OutboxFault, Recorded, Report};
+use crate::outbox::{Belonging, Claim, ClaimLost, OutboxFault, Recorded, Report};
 
 /// The control server did not answer; the code says how.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,11 @@ impl Link {
     pub(super) async fn is_idle(&mut self, shared: &Shared) -> Result<bool, Away> {
         let is_idle = shared.outbox.is_idle(self.open(shared).await?).await;
         self.checked(shared, is_idle)
+    }
+
+    pub(super) async fn due_elsewhere(&mut self, shared: &Shared) -> Result<Vec<Belonging>, Away> {
+        let found = shared.outbox.due_elsewhere(self.open(shared).await?).await;
+        self.checked(shared, found)
     }
 
     pub(super) async fn renew(&mut self, shared: &Shared, claim: &Claim) -> Result<bool, Away> {
@@ -82,6 +87,11 @@ impl Link {
             }
             Err(fault) => {
                 self.0 = None;
+                if let OutboxFault::Unfit(_) = &fault
+                    && shared.readiness.now(false).control_unreachable_since.is_none()
+                {
+                    tracing::error!(code = fault.code(), help = fault.help(), "{fault}");
+                }
                 shared.readiness.is_away(Side::Control, fault.code());
                 Err(Away { code: fault.code() })
             }

@@ -14,9 +14,11 @@
 
 mod delivery;
 mod drain;
+mod elsewhere;
 mod link;
 mod pace;
 mod readiness;
+mod receipt;
 mod reconcile;
 mod slot;
 mod submission;
@@ -28,12 +30,13 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 
-use crate::config::WorkerBounds;
+use crate::config::{Config, WorkerBounds};
 use crate::control::Control;
 use crate::executor::ExecutorRegistry;
 use crate::outbox::{Outbox, OutboxOptions};
 use crate::plan::ContributionCatalog;
 
+use self::elsewhere::Elsewhere;
 use self::pace::Pace;
 use self::readiness::Watch;
 
@@ -49,18 +52,18 @@ pub struct WorkerOptions {
     pub concurrency: usize,
     /// How long running steps may go on once a drain is asked for.
     pub grace: Duration,
-    /// Bounds of the outbox.
+    /// Whose outbox it works on, and its bounds.
     pub outbox: OutboxOptions,
     /// Drain as soon as nothing is left to do: no step is due now or later, and none is claimed.
     pub until_idle: bool,
 }
 
-impl From<&WorkerBounds> for WorkerOptions {
-    fn from(bounds: &WorkerBounds) -> Self {
+impl From<&Config> for WorkerOptions {
+    fn from(config: &Config) -> Self {
         Self {
-            concurrency: bounds.concurrency,
-            grace: bounds.grace,
-            outbox: OutboxOptions { lease: bounds.lease, attempts_max: bounds.attempts_max },
+            concurrency: config.worker.concurrency,
+            grace: config.worker.grace,
+            outbox: OutboxOptions::from(config),
             until_idle: false,
         }
     }
@@ -68,7 +71,13 @@ impl From<&WorkerBounds> for WorkerOptions {
 
 impl Default for WorkerOptions {
     fn default() -> Self {
-        Self::from(&WorkerBounds::default())
+        let bounds = WorkerBounds::default();
+        Self {
+            concurrency: bounds.concurrency,
+            grace: bounds.grace,
+            outbox: OutboxOptions::default(),
+            until_idle: false,
+        }
     }
 }
 
@@ -88,6 +97,7 @@ struct Shared {
     readiness: Watch,
     /// Only its holder looks for work; what it guards is the interval of looking.
     turnstile: Mutex<Pace>,
+    elsewhere: Mutex<Elsewhere>,
     /// A step of ours made the next one due.
     work: Notify,
 }
@@ -118,6 +128,7 @@ impl Worker {
                 readiness: Watch::default(),
                 drain,
                 turnstile: Mutex::default(),
+                elsewhere: Mutex::default(),
                 work: Notify::new(),
             }),
         }

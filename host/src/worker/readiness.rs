@@ -69,7 +69,9 @@ impl NotReady {
     pub const fn message(&self) -> &'static str {
         match self {
             Self::Draining => "told to stop: nothing new is claimed",
-            Self::ControlUnreachable { .. } => "the control catalog does not answer",
+            Self::ControlUnreachable { .. } => {
+                "the control catalog does not answer, or its outbox is not as it must be"
+            }
             Self::TargetUnreachable { .. } => "the target does not answer, or is not as it must be",
         }
     }

@@ -66,13 +66,14 @@ impl ReconcileError {
     }
 }
 
-/// The steps that the outbox has as applied on the target, in order of their enqueueing, and the
+/// The steps that the outbox of this environment has as applied on the target, in order of their enqueueing, and the
 /// ledger does not have as done.
 ///
 /// # Errors
 ///
 /// One of the sides could not be read.
 pub async fn reconcile(
+    outbox: &Outbox,
     control: &Control,
     target: &Target,
     ledger: &Ledger,
@@ -88,7 +89,7 @@ pub async fn reconcile(
     let mut unknown = Vec::new();
     let mut after = 0;
     let compared = loop {
-        let steps = Outbox::default().applied_sql(&mut control, after, BATCH_COUNT_MAX).await;
+        let steps = outbox.applied_sql(&mut control, after, BATCH_COUNT_MAX).await;
         let steps = match steps {
             Ok(steps) => steps,
             Err(fault) => break Err(fault.into()),

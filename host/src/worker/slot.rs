@@ -43,7 +43,11 @@ async fn next(shared: &Shared, link: &mut Link) -> Option<Claim> {
     };
     // Asked between whole operations on the connection only: none is dropped in the middle.
     while !shared.drain.is_requested() {
-        match link.claim(shared).await {
+        let claimed = link.claim(shared).await;
+        if matches!(claimed, Ok(None)) {
+            shared.elsewhere.lock().await.look(shared, link).await;
+        }
+        match claimed {
             Ok(Some(claim)) => {
                 pace.found_work();
                 return Some(claim);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable as _;
 use tollgate::control::Control;
 use tollgate::ids::ExecutorCode;
-use tollgate::outbox::{ExecutorChoice, Outbox};
+use tollgate::outbox::{CompensateError, ExecutorChoice, Outbox};
 use tollgate::plan::Plan;
 use tollgate_tests::asked::number;
 use tollgate_tests::chain::{CONTROL_USER, Chain, Plugin, TARGET_USER};
@@ -45,6 +45,8 @@ struct Happened {
     restarts: usize,
     cuts: usize,
     taken_back: usize,
+    refused_running: usize,
+    refused_by_contention: usize,
 }
 
 struct Storm {
@@ -131,7 +133,7 @@ impl Storm {
             let plan = Plan::parse(document.as_bytes()).unwrap();
             let sql = ExecutorChoice { sql: ExecutorCode::sql_jdbc_v1() };
             let mut connection = self.control.open().await.unwrap();
-            Outbox::default().submit(&mut connection, &plan, &sql).await.unwrap();
+            Outbox::of(&self.chain.config(&[])).submit(&mut connection, &plan, &sql).await.unwrap();
             connection.close().await;
             self.submitted += 1;
             open += 1;
@@ -207,9 +209,18 @@ impl Storm {
         let code = format!("plan{}", choices.index(self.submitted));
         let mut connection = self.control.open().await.unwrap();
         let plan = code.parse().unwrap();
-        if Outbox::default().compensate(&mut connection, &plan, None).await.is_ok() {
-            self.taken_back.insert(code);
-            self.happened.taken_back = self.taken_back.len();
+        let outbox = Outbox::of(&self.chain.config(&[]));
+        match outbox.compensate(&mut connection, &plan, None).await {
+            Ok(_) => {
+                self.taken_back.insert(code);
+                self.happened.taken_back = self.taken_back.len();
+            }
+            Err(CompensateError::Running(_)) => self.happened.refused_running += 1,
+            // A worker's transaction was in the way each time it was run again.
+            Err(CompensateError::Fault(fault)) if fault.is_transient() => {
+                self.happened.refused_by_contention += 1;
+            }
+            Err(error) => panic!("`{code}` is not taken back: {error} ({error:?})"),
         }
         connection.close().await;
     }
@@ -329,7 +340,7 @@ async fn whatever_happens_every_step_is_applied_once_and_in_order() {
     );
     history.check(storm.submitted * 4);
     storm.check_rows().await;
-    let Happened { kills, pauses, restarts, cuts, taken_back } = storm.happened;
+    let Happened { kills, pauses, restarts, cuts, taken_back, .. } = storm.happened;
     let least = [kills, pauses, restarts, cuts, taken_back].into_iter().min();
     assert!(least > Some(0), "not every fault fired: {:?}", storm.happened);
     resident.assert_flat("the resident memory of a worker", RESIDENT_ALLOWANCE_KIB);

@@ -5,6 +5,7 @@ use tollgate::outbox::{CompensateError, Compensated, ExecutorChoice, Reason, Rep
 use tollgate::plan::Plan;
 use tollgate_tests::server::Flavour;
 
+use crate::cost::fill;
 use crate::fixture::{Fixture, failed, plan, plan_with};
 
 async fn compensate(
@@ -129,13 +130,57 @@ async fn what_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn a_part_of_a_plan_is_never_taken_for_all_of_it() {
+    for flavour in Flavour::available() {
+        let fixture = Fixture::start(flavour).await;
+        for (code, position) in [("first", 0), ("middle", 1), ("last", 2)] {
+            fixture.submit(&plan(code, 3)).await;
+            fixture.apply(3).await;
+            fixture
+                .run(&format!(
+                    "DELETE FROM factory_plugin_control_outbox WHERE plan_code = '{code}' \
+                     AND position = {position}"
+                ))
+                .await;
+            let before = fixture.statuses().await;
+            let error = compensate(&fixture, code, None).await.unwrap_err();
+            assert_eq!(error.code(), "plan-rows-missing", "{flavour} {code}: {error}");
+            assert!(error.to_string().contains("has 2 forward step(s)"), "{error}");
+            assert_eq!(fixture.statuses().await, before, "{flavour}: nothing was written");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_step_is_taken_back_after_one_that_came_before_it() {
+    let fixture = Fixture::start(Flavour::MariaDb).await;
+    fixture.submit(&plan("up", 3)).await;
+    fixture.apply(3).await;
+    compensate(&fixture, "up", None).await.unwrap();
+    fixture
+        .run(
+            "DELETE FROM factory_plugin_control_outbox \
+             WHERE step_idempotency_key = 'up:3:compensate'",
+        )
+        .await;
+    let before = fixture.statuses().await;
+    let error = compensate(&fixture, "up", None).await.unwrap_err();
+    assert_eq!(error.code(), "compensation-out-of-order", "{error}");
+    let text = error.to_string();
+    assert!(text.contains("`up:3`") && text.contains("`up:1`"), "{text}");
+    assert_eq!(fixture.statuses().await, before, "nothing was written");
+}
+
+#[tokio::test]
 async fn taken_back_at_the_same_moment_it_is_enqueued_once() {
     for flavour in Flavour::available() {
         let fixture = Fixture::start(flavour).await;
         fixture.submit(&plan("up", 5)).await;
         fixture.apply(5).await;
+        // Rows enough that the server finds the plan by its key.
+        fill(&fixture, 2_000).await;
         let mut requests = tokio::task::JoinSet::new();
-        for _ in 0..4 {
+        for _ in 0..8 {
             let (outbox, mut connection) = (fixture.outbox.clone(), fixture.open().await);
             requests.spawn(async move {
                 let plan = "up".parse().unwrap();

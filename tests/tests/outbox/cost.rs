@@ -7,7 +7,7 @@ use tollgate_tests::server::Flavour;
 
 use crate::fixture::{Fixture, plan};
 
-/// Rows that are done, wait, are claimed or not due yet; `TOLLGATE_OUTBOX_ROWS` asks for another number.
+/// Rows that are done, wait, are claimed, not due yet or due elsewhere; `TOLLGATE_OUTBOX_ROWS` asks for another number.
 const ROW_COUNT: u64 = 100_000;
 /// Rows a claim may read: two looks, the row it takes, and the row it reads back.
 const ROWS_READ_MAX: u64 = 12;
@@ -17,17 +17,19 @@ fn row_count() -> u64 {
 }
 
 /// Copies the plan's rows over and over, under other keys.
-async fn fill(fixture: &Fixture) {
-    let columns = "plan_fingerprint, direction, executor_code, step, created_at, updated_at";
-    let mut count = 20_u64;
-    while count < row_count() {
+pub(crate) async fn fill(fixture: &Fixture, row_count: u64) {
+    let columns =
+        "plan_fingerprint, plan_step_count, direction, executor_code, step, created_at, updated_at";
+    let mut count = fixture.statuses().await.len() as u64;
+    while count < row_count {
         fixture
             .run(&format!(
-                "INSERT INTO factory_plugin_control_outbox (plan_code, position, \
+                "INSERT INTO factory_plugin_control_outbox (environment_code, plan_code, position, \
                  step_idempotency_key, status, not_before, {columns}) SELECT \
+                 IF(id % 5 > 3, 'elsewhere', '-'), \
                  CONCAT('copy', {count}, '-', id), position, CONCAT('copy', {count}, '-', id), \
-                 ELT(1 + id % 4, 'WAITING', 'APPLIED', 'CLAIMED', 'PENDING'), \
-                 UTC_TIMESTAMP(6) + INTERVAL IF(id % 4 < 2, -1, 1) HOUR, {columns} \
+                 ELT(1 + id % 5, 'WAITING', 'APPLIED', 'CLAIMED', 'PENDING', 'PENDING'), \
+                 UTC_TIMESTAMP(6) + INTERVAL IF(id % 5 IN (2, 3), 1, -1) HOUR, {columns} \
                  FROM factory_plugin_control_outbox"
             ))
             .await;
@@ -46,11 +48,14 @@ async fn a_claim_reads_a_handful_of_rows_however_many_there_are() {
     for flavour in Flavour::available() {
         let fixture = Fixture::start(flavour).await;
         fixture.submit(&plan("up", 20)).await;
-        fill(&fixture).await;
+        fill(&fixture, row_count()).await;
         let count: Vec<u64> =
             fixture.rows("SELECT COUNT(*) FROM factory_plugin_control_outbox").await;
         assert!(count[0] >= row_count(), "{count:?}");
         let mut connection = fixture.open().await;
+        // The shape is compared once on a session, whatever is claimed then.
+        let nobodys = fixture.elsewhere("nobodys");
+        assert_eq!(nobodys.claim(&mut connection).await.unwrap().map(drop), None);
         for expected in [Some("up:1"), None] {
             let before = rows_read(&mut connection).await;
             let claim = fixture.outbox.claim(&mut connection).await.unwrap();
@@ -59,6 +64,11 @@ async fn a_claim_reads_a_handful_of_rows_however_many_there_are() {
             println!("{flavour}: {read} rows read for {expected:?} among {}", count[0]);
             assert!(read <= ROWS_READ_MAX, "{flavour}: {read} rows were read");
         }
+        let before = rows_read(&mut connection).await;
+        let due = fixture.outbox.due_elsewhere(&mut connection).await.unwrap();
+        let read = rows_read(&mut connection).await - before;
+        assert_eq!(due.len(), 1, "{flavour}");
+        assert!(read <= ROWS_READ_MAX, "{flavour}: {read} rows were read");
     }
 }
 
@@ -72,7 +82,8 @@ async fn the_server_plans_a_claim_by_its_index() {
         for status in ["PENDING", "CLAIMED"] {
             let explain = format!(
                 "EXPLAIN FORMAT=TRADITIONAL SELECT id FROM factory_plugin_control_outbox FORCE INDEX \
-                 (ix_factory_plugin_control_outbox_due) WHERE status = '{status}' AND not_before <= \
+                 (ix_factory_plugin_control_outbox_due) WHERE status = '{status}' AND \
+                 environment_code = '-' AND not_before <= \
                  UTC_TIMESTAMP(6) ORDER BY not_before, id LIMIT 1 FOR UPDATE"
             );
             let plan: mysql_async::Row = admin.query_first(explain).await.unwrap().unwrap();

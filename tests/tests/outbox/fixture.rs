@@ -10,7 +10,9 @@ use tollgate::ids::{ExecutorCode, ExternalReceipt};
 use tollgate::outbox::{
     Claim, ExecutorChoice, Outbox, OutboxOptions, Reason, Report, Submitted, bootstrap,
 };
-use tollgate::plan::{Contribution, InstalledRelease, Payload, Plan, publish};
+use tollgate::plan::{
+    Contribution, InstalledRelease, Payload, Plan, PlanError, PlanProblem, publish,
+};
 use tollgate_tests::server::{Flavour, PrivateServer};
 
 const CATALOG: &str = "control_plane";
@@ -23,7 +25,10 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) async fn start(flavour: Flavour) -> Self {
-        let server = flavour.start();
+        Self::on(flavour.start()).await
+    }
+
+    pub(crate) async fn on(server: PrivateServer) -> Self {
         server.create_catalog(CATALOG).await;
         let grants = "ALL PRIVILEGES ON `control\\_plane`.*";
         server.create_account("tollgate_control", "secret", &[grants]).await;
@@ -46,6 +51,12 @@ impl Fixture {
 
     pub(crate) async fn open(&self) -> ControlConnection {
         self.control.open().await.unwrap()
+    }
+
+    /// The same outbox under another environment.
+    pub(crate) fn elsewhere(&self, environment: &str) -> Outbox {
+        let environment = Some(environment.parse().unwrap());
+        Outbox::new(OutboxOptions { environment, ..self.outbox.options().clone() })
     }
 
     /// An outbox whose claims are over at once.
@@ -138,6 +149,19 @@ pub(crate) fn failed() -> Report {
     Report::Failed(Reason::new("statement-failed", "a lock"))
 }
 
+/// The plan with one of its keys in place of another, and the fingerprint that follows: as somebody
+/// else may have published it.
+pub(crate) fn with_key(document: &str, key: &str, other: &str) -> Plan {
+    let document = document.replace(&format!("\"{key}\""), &format!("\"{other}\""));
+    let error = Plan::parse(document.as_bytes()).unwrap_err();
+    let PlanError::Contradiction(problems) = error else { panic!("{error}") };
+    let [PlanProblem::Fingerprint { recorded, computed }] = problems.as_slice() else {
+        panic!("{problems:?}")
+    };
+    let document = document.replace(&recorded.to_string(), &computed.to_string());
+    Plan::parse(document.as_bytes()).unwrap()
+}
+
 /// A plan of so many steps `<code>:1`, …, each with a compensation.
 pub(crate) fn plan(code: &str, step_count: usize) -> Plan {
     plan_with(code, step_count, |_| true)
@@ -145,6 +169,11 @@ pub(crate) fn plan(code: &str, step_count: usize) -> Plan {
 
 /// The same, with compensations only where they are wanted; steps are numbered from 1.
 pub(crate) fn plan_with(code: &str, step_count: usize, has_undo: impl Fn(usize) -> bool) -> Plan {
+    Plan::parse(document(code, step_count, has_undo).as_bytes()).unwrap()
+}
+
+/// The document of such a plan.
+pub(crate) fn document(code: &str, step_count: usize, has_undo: impl Fn(usize) -> bool) -> String {
     let contributions = (1..=step_count).map(|number| Contribution {
         key: format!("c{number}").parse().unwrap(),
         kind: "DATABASE_MIGRATION".parse().unwrap(),
@@ -159,6 +188,5 @@ pub(crate) fn plan_with(code: &str, step_count: usize, has_undo: impl Fn(usize) 
         version: "1.0.0".parse().unwrap(),
     };
     let release = InstalledRelease::new(release, contributions).unwrap();
-    let document = publish(&code.parse().unwrap(), &[release]).unwrap();
-    Plan::parse(document.as_bytes()).unwrap()
+    publish(&code.parse().unwrap(), &[release]).unwrap()
 }

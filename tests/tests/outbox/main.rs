@@ -3,6 +3,10 @@
 mod claim;
 mod compensate;
 mod cost;
+mod environment;
 mod fixture;
+mod keys;
 mod record;
+mod session;
+mod shape;
 mod submit;

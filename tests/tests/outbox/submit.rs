@@ -1,6 +1,7 @@
 //! Enqueueing: whole, once, and under keys of its own.
 
-use tollgate::outbox::{Counts, Status, SubmitError, Submitted};
+use tollgate::ids::ExecutorCode;
+use tollgate::outbox::{Counts, ExecutorChoice, Status, SubmitError, Submitted};
 use tollgate::plan::Plan;
 use tollgate_tests::server::Flavour;
 
@@ -57,6 +58,22 @@ async fn another_plan_under_the_same_code_is_refused() {
     assert_eq!(error.code(), "plan-submitted-otherwise");
     assert!(error.to_string().contains(&other.fingerprint().to_string()), "{error}");
     assert_eq!(fixture.statuses().await.len(), 2);
+}
+
+#[tokio::test]
+async fn the_same_plan_for_another_executor_is_refused_by_name() {
+    let fixture = Fixture::start(Flavour::MariaDb).await;
+    let (plan, dry_run) = (plan("up", 2), ExecutorChoice { sql: ExecutorCode::dry_run_v1() });
+    let mut connection = fixture.open().await;
+    fixture.outbox.submit(&mut connection, &plan, &dry_run).await.unwrap();
+    let error = fixture.outbox.submit(&mut connection, &plan, &sql()).await.unwrap_err();
+    assert_eq!(error.code(), "plan-of-other-executor");
+    assert!(
+        error.to_string().contains("`dry-run:v1`") && error.to_string().contains("`sql-jdbc:v1`"),
+        "{error}"
+    );
+    let again = fixture.outbox.submit(&mut connection, &plan, &dry_run).await.unwrap();
+    assert!(matches!(again, Submitted::Already { .. }), "{again:?}");
 }
 
 #[tokio::test]

@@ -58,6 +58,38 @@ async fn a_plan_goes_all_the_way_there_and_back() {
     assert!(listed.stdout.contains("sql:preview:up:1:compensate"), "{}", listed.stdout);
 }
 
+/// Two environments on one control catalog: each worker keeps to its own.
+#[tokio::test]
+async fn a_worker_of_another_environment_leaves_the_plan_alone_and_says_so() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = plugins();
+    let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders", "rows"]));
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+
+    let staging = &[("SQL_TARGET_ENVIRONMENT_CODE", "staging")];
+    let log = plugin.root().join("staging");
+    let mut worker = Process::start(&chain, &plugin, staging, &["--until-idle"], &log);
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    assert!(worker.log().contains("only workers of other environments take"), "{}", worker.log());
+    assert!(worker.log().contains("preview"), "{}", worker.log());
+    let receipts: u32 = chain.value("SELECT COUNT(*) FROM factory_plugin_target_receipt").await;
+    assert_eq!(receipts, 0);
+
+    let listed = run(&mut tollgate(&chain, staging, &["outbox"]));
+    assert!(listed.stdout.contains("belong to the environment `preview`"), "{}", listed.stdout);
+    let refused = run(&mut tollgate(&chain, staging, &["compensate", "up"]));
+    assert_eq!(refused.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("belongs to the environment `preview`"), "{}", refused.stderr);
+
+    work(&chain, &plugin);
+    let steps = command(&chain, &["outbox", "up", "--json"]).json_lines();
+    assert_eq!(
+        (&steps[1]["environment"], &steps[1]["status"]),
+        (&"preview".into(), &"APPLIED".into())
+    );
+}
+
 #[tokio::test]
 async fn every_problem_of_a_plan_is_told_and_nothing_is_enqueued() {
     let chain = Chain::start().await;
@@ -159,7 +191,7 @@ async fn an_embedder_brings_an_executor_of_its_own() {
     let plan = Plan::parse(plugin.document_of("up", &["orders", "rows"]).as_bytes()).unwrap();
     let executors = ExecutorChoice { sql: "announce:v1".parse().unwrap() };
     let mut connection = control.open().await.unwrap();
-    Outbox::default().submit(&mut connection, &plan, &executors).await.unwrap();
+    Outbox::of(&chain.config(&[])).submit(&mut connection, &plan, &executors).await.unwrap();
     let done = run(example("embed_executor").arg(plugin.root()).envs(chain.variables()));
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     assert_eq!(done.stdout, "up:1 of orders@1.0.0\nup:2 of rows@1.0.0\n");

@@ -4,5 +4,6 @@ mod commands;
 mod daemon;
 mod kill;
 mod library;
+mod lost_receipt;
 mod probes;
 mod schemas;

@@ -6,7 +6,7 @@ use tollgate::config::SqlTargetConfig;
 use tollgate::executor::{DryRunV1, Executor, ExecutorRegistry, Outcome};
 use tollgate::ids::{Catalog, ContributionKey, Direction, ExecutorCode, StepKey};
 use tollgate::ledger::Filter;
-use tollgate::outbox::ExecutorChoice;
+use tollgate::outbox::{ExecutorChoice, Outbox};
 use tollgate::plan::{FolderCatalog, PlanCode, Step, read_release};
 use tollgate::policy::Statement;
 use tollgate::target::{SessionContract, Target};
@@ -42,7 +42,7 @@ pub(super) async fn tell(setting: &Setting) -> Result<(), Failure> {
     second_delivery(setting, &*executor, &forward, &before, &after).await?;
     compensation(setting, config, &*executor).await?;
     denial(setting, &*executor).await?;
-    ledger(config).await
+    ledger(setting, config).await
 }
 
 impl Setting {
@@ -180,7 +180,9 @@ async fn submission(
     for plugin in ["loyalty", "badges"] {
         let plan = workers::plan(setting, plugin, "1.0.0")?;
         check_plan(&plan, &executors, registry, &releases).await?;
-        let submitted = submit::enqueue(&config.control, &plan, &executors).await?;
+        let submitted =
+            submit::enqueue(&Outbox::of(&setting.config), &config.control, &plan, &executors)
+                .await?;
         let told = submit::human(&plan, &submitted);
         output::print(&format!(
             "   $ tollgate submit {}.json --releases plugins\n{}",
@@ -267,7 +269,9 @@ async fn compensation(
 ) -> Result<(), Failure> {
     section(6, "The plan is taken back")?;
     let plan = workers::plan(setting, "loyalty", "1.0.0")?;
-    let compensated = compensate::enqueue(&config.control, plan.code(), None).await?;
+    let compensated =
+        compensate::enqueue(&Outbox::of(&setting.config), &config.control, plan.code(), None)
+            .await?;
     let told = compensate::human(plan.code(), &compensated);
     output::print(&format!(
         "   $ tollgate compensate {}\n{}",
@@ -321,10 +325,10 @@ async fn denial(setting: &Setting, executor: &dyn Executor) -> Result<(), Failur
     )
 }
 
-async fn ledger(config: &SqlTargetConfig) -> Result<(), Failure> {
+async fn ledger(setting: &Setting, config: &SqlTargetConfig) -> Result<(), Failure> {
     section(8, "What the outbox and the ledger remember")?;
     let plan: PlanCode = "loyalty-1.0.0".parse().map_err(Failure::usage)?;
-    let shown = outbox::shown(&config.control, Some(&plan)).await?;
+    let shown = outbox::shown(&Outbox::of(&setting.config), &config.control, Some(&plan)).await?;
     output::print(&format!("   $ tollgate outbox {plan}\n{}\n", indented(&shown.human())))?;
     let ledger = receipts::ledger(config);
     let mut connection = Target::new(config).open(&SessionContract::default()).await?;
