@@ -140,7 +140,7 @@ impl Ledger {
         connection: &mut TargetConnection,
         request: &ClaimRequest,
     ) -> Result<Claim, ClaimError> {
-        counted(self.claim_with(connection, request, LeaseToken::fresh()).await)
+        self.claim_with(connection, request, LeaseToken::fresh()).await
     }
 
     /// Finds out, on a new connection, what came of a claim whose answer was lost, and goes on with it.
@@ -154,7 +154,7 @@ impl Ledger {
         request: &ClaimRequest,
         pending: PendingClaim,
     ) -> Result<Claim, ClaimError> {
-        counted(self.claim_with(connection, request, pending.0).await)
+        self.claim_with(connection, request, pending.0).await
     }
 
     async fn claim_with(
@@ -168,7 +168,10 @@ impl Ledger {
         let holder = self.sessions.prepared(connection, bound).await.map_err(ClaimError::Shape)?;
         let claiming = Claiming { ledger: self, request, token, holder };
         match claiming.run(connection).await {
-            Ok(claim) => Ok(claim),
+            Ok(claim) => {
+                metrics().claim(claim.as_str());
+                Ok(claim)
+            }
             Err(Stop::Contended) => Err(ClaimError::Contended),
             Err(Stop::Fault(fault)) if fault.is_lost_shape() => {
                 self.sessions.forget(connection);
@@ -181,15 +184,6 @@ impl Ledger {
             Err(Stop::Fault(fault)) => Err(ClaimError::Fault(fault)),
         }
     }
-}
-
-/// Counts the answer.
-fn counted(answer: Result<Claim, ClaimError>) -> Result<Claim, ClaimError> {
-    metrics().claim(match &answer {
-        Ok(claim) => claim.as_str(),
-        Err(error) => error.code(),
-    });
-    answer
 }
 
 fn check_request(request: &ClaimRequest) -> Result<(), ClaimError> {
@@ -246,9 +240,6 @@ impl Claiming<'_> {
                 Some(_) => self.write_turning(connection, &view, write).await,
             };
             if yielded(written).await? {
-                if is_abandoned(view.state) {
-                    metrics().takeover();
-                }
                 return self.answered(connection, &view, claim.answer, sent_at).await;
             }
         }
@@ -267,6 +258,9 @@ impl Claiming<'_> {
         answer: Answer,
         sent_at: Instant,
     ) -> Result<Claim, Stop> {
+        if is_abandoned(view.state) && matches!(answer, Answer::Granted | Answer::ClearPrevious) {
+            metrics().takeover();
+        }
         if answer == Answer::Granted {
             return self.granted(connection, view, sent_at).await;
         }
