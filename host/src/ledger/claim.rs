@@ -145,7 +145,7 @@ impl Ledger {
         connection: &mut TargetConnection,
         request: &ClaimRequest,
     ) -> Result<Claim, ClaimError> {
-        counted(self.claim_with(connection, request, LeaseToken::fresh()).await)
+        self.claim_with(connection, request, LeaseToken::fresh()).await
     }
 
     /// Finds out, on a new connection, what came of a claim whose answer was lost, and goes on with it.
@@ -158,15 +158,6 @@ impl Ledger {
     ///
     /// As [`Ledger::claim`].
     pub async fn resume(
-        &self,
-        connection: &mut TargetConnection,
-        request: &ClaimRequest,
-        pending: PendingClaim,
-    ) -> Result<Claim, ClaimError> {
-        counted(self.resume_with(connection, request, pending).await)
-    }
-
-    async fn resume_with(
         &self,
         connection: &mut TargetConnection,
         request: &ClaimRequest,
@@ -203,7 +194,10 @@ impl Ledger {
         let holder = self.sessions.prepared(connection, bound).await.map_err(ClaimError::Shape)?;
         let claiming = Claiming { ledger: self, request, token, holder };
         match claiming.run(connection).await {
-            Ok(claim) => Ok(claim),
+            Ok(claim) => {
+                metrics().claim(claim.as_str());
+                Ok(claim)
+            }
             Err(Stop::Contended) => Err(ClaimError::Contended),
             Err(Stop::Fault(fault)) if fault.is_lost_shape() => {
                 self.sessions.forget(connection);
@@ -217,15 +211,6 @@ impl Ledger {
             Err(Stop::Fault(fault)) => Err(ClaimError::Fault(fault)),
         }
     }
-}
-
-/// Counts the answer.
-fn counted(answer: Result<Claim, ClaimError>) -> Result<Claim, ClaimError> {
-    metrics().claim(match &answer {
-        Ok(claim) => claim.as_str(),
-        Err(error) => error.code(),
-    });
-    answer
 }
 
 fn check_request(request: &ClaimRequest) -> Result<(), ClaimError> {
@@ -289,12 +274,7 @@ impl Claiming<'_> {
                 Some(_) => self.write_turning(connection, &view, write).await,
             };
             match yielded(written).await {
-                Ok(true) => {
-                    if is_abandoned(view.state) {
-                        metrics().takeover();
-                    }
-                    return self.answered(connection, &view, claim.answer, sent_at).await;
-                }
+                Ok(true) => return self.answered(connection, &view, claim.answer, sent_at).await,
                 Ok(false) => {}
                 // A holder that stopped between its completion and its COMMIT has the row locked. If
                 // its lease is still over, it is ended first and the row is written then; the kill
@@ -318,6 +298,9 @@ impl Claiming<'_> {
         answer: Answer,
         sent_at: Instant,
     ) -> Result<Claim, Stop> {
+        if is_abandoned(view.state) && matches!(answer, Answer::Granted | Answer::ClearPrevious) {
+            metrics().takeover();
+        }
         if answer == Answer::Granted {
             return self.granted(connection, view, sent_at).await;
         }
