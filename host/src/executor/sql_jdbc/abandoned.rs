@@ -46,7 +46,7 @@ impl Held {
 
 impl Holding<'_> {
     /// The execution came to its end.
-    pub(super) fn is_over(mut self) {
+    pub(super) fn ended(mut self) {
         self.lease = None;
     }
 }

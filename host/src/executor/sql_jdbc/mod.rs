@@ -123,7 +123,7 @@ impl SqlJdbcV1 {
                 let held = self.held.hold(&lease);
                 let outcome = self.run(connection, &lease, &admitted).await;
                 // Not reached when this is dropped in the middle.
-                held.is_over();
+                held.ended();
                 outcome
             }
             Ok(claim) => {
