@@ -150,8 +150,11 @@ async fn fault_76_only_the_policys_print_is_sent_one_statement_a_packet(flavour:
         DELETE from entry where id = 2 /* another */;";
     let plugin = Plugin::install(payload, None);
     applied(&chain.deliver(&plugin, &plugin.step("up", Direction::Forward)).await);
+    // Besides the host's own look at the engines of the tables.
     let log = "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log \
-               WHERE command_type = 'Execute' ORDER BY event_time";
+               WHERE command_type = 'Execute' \
+               AND argument NOT LIKE 'SELECT t.TABLE_NAME FROM information_schema.TABLES t JOIN%' \
+               ORDER BY event_time";
     let executed: Vec<String> = chain.rows(log).await;
     assert_eq!(executed.len(), 2, "{executed:?}");
     for text in &executed {
