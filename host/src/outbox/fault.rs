@@ -58,8 +58,9 @@ impl OutboxFault {
     /// way, or the server is gone.
     pub const fn breaks_the_connection(&self) -> bool {
         match self {
-            // WSREP has not yet prepared node for application use (Galera): another may have.
-            Self::Server(ServerFailure::Refused { code, .. }) => *code == 1047,
+            // WSREP has not yet prepared node for application use (Galera): another may have. A read
+            // that waits for its cluster in vain is told 1205 there, as if it waited for a lock.
+            Self::Server(ServerFailure::Refused { code, .. }) => matches!(*code, 1047 | 1205),
             Self::Server(_) | Self::TimedOut { .. } => true,
             Self::Unreadable { .. } | Self::Unfit(_) => false,
         }
