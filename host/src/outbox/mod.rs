@@ -35,7 +35,7 @@ mod submit;
 
 use std::time::Duration;
 
-pub use attention::{Retried, RetryError};
+pub use attention::{AttentionFilter, Retried, RetryError};
 pub use bootstrap::{CONTROL_SCRIPT, ControlBootstrapError, bootstrap};
 pub use claim::{Claim, ClaimToken};
 pub use compensate::{CompensateError, Compensated, CompensationProblem};
