@@ -175,7 +175,8 @@ impl TargetError {
     /// What to do: a command or an exact edit.
     pub const fn help(&self) -> &'static str {
         match self {
-            Self::Server { failure, .. } => failure.help(),
+            Self::Server { side: Side::Target, failure } => failure.help(),
+            Self::Server { side: Side::Control, failure } => failure.control_help(),
             Self::CatalogMismatch { .. } => {
                 "set FACTORY_PLUGIN_SQL_TARGET_ALLOWED_CATALOG and the URL's catalog to the same \
                  name, in the server's spelling"
