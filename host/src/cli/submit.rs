@@ -13,7 +13,7 @@ use tollgate::plan::{FolderCatalog, Plan, PlanError};
 use tollgate::worker::{StepProblem, SubmissionError, check_plan};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
-use super::{Exit, Failure, Global, Run, configuration, output};
+use super::{Exit, Failure, Global, Run, configuration, output, releases};
 
 /// Check a transition plan and enqueue its steps
 ///
@@ -30,7 +30,7 @@ Examples:
 Exit codes:
   0  enqueued, now or earlier
   1  refused, or the control catalog is not reached; nothing is enqueued
-  2  usage or configuration, a document that is no plan included
+  2  usage or configuration; a document that is no plan, or no folder of releases
   3  it could not be told whether a step would be allowed: submit again
   4  a pin or a digest does not match")]
 pub(super) struct Submit {
@@ -56,13 +56,15 @@ impl Run for Submit {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
         let config = configuration::read(global)?;
         let control = configuration::control(&config)?;
+        let releases = releases::tree(&self.releases)?;
         let document = std::fs::read(&self.plan).map_err(|error| {
             Failure::usage(format!("`{}` cannot be read: {error}", self.plan.display()))
         })?;
         let plan = Plan::parse(&document)?;
         let sql = self.executor.clone().unwrap_or_else(|| config.executor.clone());
         let executors = ExecutorChoice { sql };
-        let submitted = configuration::block_on(self.submit(&config, control, &plan, &executors))??;
+        let submitted =
+            configuration::block_on(self.submit(&config, control, &plan, &executors, &releases))??;
         output::print(&if self.json { json(&plan, &submitted) } else { human(&plan, &submitted) })?;
         Ok(Exit::Done)
     }
@@ -75,11 +77,11 @@ impl Submit {
         control: &ControlConfig,
         plan: &Plan,
         executors: &ExecutorChoice,
+        releases: &FolderCatalog,
     ) -> Result<Submitted, Failure> {
         let registry =
             ExecutorRegistry::open(config, &self.store.open()?, &self.runtime.start()?).await?;
-        let releases = FolderCatalog::tree(&self.releases);
-        check_plan(plan, executors, &registry, &releases).await?;
+        check_plan(plan, executors, &registry, releases).await?;
         enqueue(control, plan, executors).await
     }
 }

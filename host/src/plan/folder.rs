@@ -158,18 +158,23 @@ impl FolderCatalog {
         Self(Layout::Single(folder.into()))
     }
 
+    /// The folder of a release, whether it is there or not.
+    fn folder(&self, release: &PluginRelease) -> PathBuf {
+        match &self.0 {
+            Layout::Tree(root) => {
+                root.join(release.code.as_str()).join(release.version.to_string())
+            }
+            Layout::Single(folder) => folder.clone(),
+        }
+    }
+
     /// Reads the release, blocking.
     ///
     /// # Errors
     ///
     /// The folder is there but cannot be read, or is no release.
     pub fn read(&self, release: &PluginRelease) -> Result<Option<InstalledRelease>, CatalogError> {
-        let folder = match &self.0 {
-            Layout::Tree(root) => {
-                root.join(release.code.as_str()).join(release.version.to_string())
-            }
-            Layout::Single(folder) => folder.clone(),
-        };
+        let folder = self.folder(release);
         match fs::metadata(&folder) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -205,5 +210,9 @@ impl ContributionCatalog for FolderCatalog {
                 .await
                 .map_err(|error| CatalogError::Unavailable(Box::new(error)))?
         })
+    }
+
+    fn place(&self, release: &PluginRelease) -> Option<String> {
+        Some(self.folder(release).display().to_string())
     }
 }

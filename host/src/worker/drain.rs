@@ -1,10 +1,15 @@
 //! Stopping a worker: no new claim, then a grace period, then what still runs is dropped.
 
+use std::sync::{Arc, OnceLock};
+
 use tokio::sync::watch;
 
 /// Asks a worker to stop. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Drain(watch::Sender<Phase>);
+pub struct Drain {
+    phases: watch::Sender<Phase>,
+    reason: Arc<OnceLock<&'static str>>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
@@ -15,19 +20,30 @@ enum Phase {
 
 impl Default for Drain {
     fn default() -> Self {
-        Self(watch::Sender::new(Phase::Working))
+        Self { phases: watch::Sender::new(Phase::Working), reason: Arc::default() }
     }
 }
 
 impl Drain {
     /// From now on nothing is claimed; what runs may end within the grace period.
     pub fn request(&self) {
+        self.request_because("asked for");
+    }
+
+    /// The same for a reason that the log names, such as a signal. The first reason counts.
+    pub fn request_because(&self, reason: &'static str) {
+        self.reason.get_or_init(|| reason);
         self.reach(Phase::Draining);
+    }
+
+    /// Why it was asked for; empty when it was not.
+    pub(super) fn reason(&self) -> &'static str {
+        self.reason.get().copied().unwrap_or_default()
     }
 
     /// Whether it was asked for.
     pub fn is_requested(&self) -> bool {
-        *self.0.borrow() >= Phase::Draining
+        *self.phases.borrow() >= Phase::Draining
     }
 
     /// Waits until it is asked for.
@@ -47,7 +63,7 @@ impl Drain {
 
     fn reach(&self, phase: Phase) {
         // Never back: a second request changes nothing.
-        self.0.send_if_modified(|now| {
+        self.phases.send_if_modified(|now| {
             let is_further = phase > *now;
             if is_further {
                 *now = phase;
@@ -57,7 +73,7 @@ impl Drain {
     }
 
     async fn reached(&self, phase: Phase) {
-        let mut phases = self.0.subscribe();
+        let mut phases = self.phases.subscribe();
         // It cannot close: the sender is here.
         let _ = phases.wait_for(|now| *now >= phase).await;
     }
@@ -72,10 +88,11 @@ mod tests {
         let drain = Drain::default();
         assert!(!drain.is_requested());
         let other = drain.clone();
-        other.request();
+        other.request_because("idle");
         drain.requested().await;
         drain.end_grace();
         drain.request();
+        assert_eq!(drain.reason(), "idle", "the first reason counts");
         other.grace_over().await;
     }
 }

@@ -1,11 +1,13 @@
 //! A slot's control connection: opened when it is needed, and again after it broke.
 
 use super::Shared;
+use super::delivery::with_causes;
 use super::readiness::Side;
 use crate::control::ControlConnection;
+use crate::executor::Missing;
 use crate::outbox::{Claim, ClaimLost, OutboxFault, Recorded, Report};
 
-/// The control server did not answer; the code says how.
+/// The control server did not answer, or not as it must; the code says how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Away {
     pub(super) code: &'static str,
@@ -51,7 +53,8 @@ impl Link {
         let connection = match self.0.take() {
             Some(connection) => connection,
             None => shared.control.open().await.map_err(|error| {
-                shared.readiness.is_away(Side::Control, error.code());
+                let cause = Missing::new(error.code(), with_causes(&error), error.help());
+                shared.readiness.is_away(Side::Control, vec![cause]);
                 Away { code: error.code() }
             })?,
         };
@@ -67,7 +70,8 @@ impl Link {
             }
             Err(fault) => {
                 self.0 = None;
-                shared.readiness.is_away(Side::Control, fault.code());
+                let cause = Missing::new(fault.code(), with_causes(&fault), fault.help());
+                shared.readiness.is_away(Side::Control, vec![cause]);
                 Err(Away { code: fault.code() })
             }
         }

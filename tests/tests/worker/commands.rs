@@ -18,9 +18,14 @@ fn plugins() -> Plugin {
 }
 
 fn work(chain: &Chain, plugin: &Plugin) {
+    work_to(0, chain, plugin);
+}
+
+fn work_to(code: i32, chain: &Chain, plugin: &Plugin) -> String {
     let log = plugin.root().join("log");
     let mut worker = Process::start(chain, plugin, &[], &["--until-idle"], &log);
-    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    assert_eq!(worker.wait().code(), Some(code), "{}", worker.log());
+    worker.log()
 }
 
 fn command(chain: &Chain, arguments: &[&str]) -> Run {
@@ -105,7 +110,9 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
     let plugin = Plugin::install("INSERT IGNORE INTO entry (id) VALUES (1)", None);
     let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
     assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
-    work(&chain, &plugin);
+    let log = work_to(6, &chain, &plugin);
+    assert!(log.contains("the worker ended applied=0 needs_attention=1"), "{log}");
+    assert!(log.contains("reason=\"idle\""), "{log}");
     let shown = command(&chain, &["outbox"]);
     assert!(shown.stdout.contains("NEEDS_ATTENTION"), "{}", shown.stdout);
     assert!(shown.stdout.contains("statement-failed"), "{}", shown.stdout);
@@ -116,6 +123,34 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
     let again = command(&chain, &["outbox", "retry", "up:1"]);
     assert_eq!(again.code(), Some(1));
     assert!(again.stderr.contains("it is APPLIED"), "{}", again.stderr);
+}
+
+#[tokio::test]
+async fn several_steps_are_retried_by_key_by_plan_and_by_code() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DELETE FROM missing WHERE id = 1", None);
+    for code in ["a", "b", "c"] {
+        let submitted = submit(&chain, &plugin, &plugin.document_of(code, &["orders"]));
+        assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    }
+    work_to(6, &chain, &plugin);
+    let due = |arguments: &[&str], code| {
+        let retried = command(&chain, &[&["outbox", "retry"], arguments].concat());
+        assert_eq!(retried.code(), Some(code), "{}", retried.stderr);
+        retried
+    };
+    let retried = due(&["a:1", "nope:1", "b:1"], 1);
+    assert_eq!(retried.stdout, "step `a:1` is due again\nstep `b:1` is due again\n");
+    assert!(retried.stderr.contains("`nope:1`"), "{}", retried.stderr);
+    assert!(due(&["--plan", "a"], 1).stderr.contains("no step of plan `a` needs attention"));
+    assert!(due(&["--code", "drift"], 1).stderr.contains("with the code `drift`"));
+    assert_eq!(due(&["--plan", "c"], 0).stdout, "step `c:1` is due again\n");
+    work_to(6, &chain, &plugin);
+    let retried = due(&["--code", "statement-failed"], 0);
+    assert_eq!(retried.stdout.lines().count(), 3, "{}", retried.stdout);
+    due(&[], 2);
+    due(&["a:1", "--plan", "a"], 2);
 }
 
 #[tokio::test]

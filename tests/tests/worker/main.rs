@@ -5,4 +5,6 @@ mod daemon;
 mod kill;
 mod library;
 mod probes;
+mod releases;
 mod schemas;
+mod start;
