@@ -125,6 +125,7 @@ impl Work {
             version = env!("CARGO_PKG_VERSION"),
             releases = %self.releases.display(),
             concurrency = options.concurrency,
+            grace_s = options.grace.as_secs(),
             executor = %config.executor,
             environment = config.sql_target.as_ref().map(|target| target.environment.as_str()),
             "the worker runs"

@@ -1,15 +1,10 @@
 //! Stopping a worker: no new claim, then a grace period, then what still runs is dropped.
 
-use std::sync::{Arc, OnceLock};
-
 use tokio::sync::watch;
 
 /// Asks a worker to stop. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Drain {
-    phases: watch::Sender<Phase>,
-    reason: Arc<OnceLock<&'static str>>,
-}
+pub struct Drain(watch::Sender<Phase>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
@@ -20,7 +15,7 @@ enum Phase {
 
 impl Default for Drain {
     fn default() -> Self {
-        Self { phases: watch::Sender::new(Phase::Working), reason: Arc::default() }
+        Self(watch::Sender::new(Phase::Working))
     }
 }
 
@@ -30,20 +25,16 @@ impl Drain {
         self.request_because("asked for");
     }
 
-    /// The same for a reason that the log names, such as a signal. The first reason counts.
+    /// The same for a reason that the log names, such as a signal.
     pub fn request_because(&self, reason: &'static str) {
-        self.reason.get_or_init(|| reason);
-        self.reach(Phase::Draining);
-    }
-
-    /// Why it was asked for; empty when it was not.
-    pub(super) fn reason(&self) -> &'static str {
-        self.reason.get().copied().unwrap_or_default()
+        if self.reach(Phase::Draining) {
+            tracing::info!(reason, "draining: nothing new is claimed");
+        }
     }
 
     /// Whether it was asked for.
     pub fn is_requested(&self) -> bool {
-        *self.phases.borrow() >= Phase::Draining
+        *self.0.borrow() >= Phase::Draining
     }
 
     /// Waits until it is asked for.
@@ -61,19 +52,20 @@ impl Drain {
         self.reached(Phase::GraceOver).await;
     }
 
-    fn reach(&self, phase: Phase) {
+    /// Whether it was not reached before.
+    fn reach(&self, phase: Phase) -> bool {
         // Never back: a second request changes nothing.
-        self.phases.send_if_modified(|now| {
+        self.0.send_if_modified(|now| {
             let is_further = phase > *now;
             if is_further {
                 *now = phase;
             }
             is_further
-        });
+        })
     }
 
     async fn reached(&self, phase: Phase) {
-        let mut phases = self.phases.subscribe();
+        let mut phases = self.0.subscribe();
         // It cannot close: the sender is here.
         let _ = phases.wait_for(|now| *now >= phase).await;
     }
@@ -92,7 +84,6 @@ mod tests {
         drain.requested().await;
         drain.end_grace();
         drain.request();
-        assert_eq!(drain.reason(), "idle", "the first reason counts");
         other.grace_over().await;
     }
 }

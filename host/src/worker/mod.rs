@@ -145,11 +145,6 @@ impl Worker {
         }
         let grace = async {
             shared.drain.requested().await;
-            tracing::info!(
-                reason = shared.drain.reason(),
-                grace_s = shared.options.grace.as_secs(),
-                "draining: nothing new is claimed"
-            );
             tokio::time::sleep(shared.options.grace).await;
             shared.drain.end_grace();
         };

@@ -71,11 +71,15 @@ async fn submit_outbox_and_compensate_follow_their_schemas() {
     assert_eq!(again["counts"], json!({ "APPLIED": 1 }));
 
     let shown = lines(&plans.chain, &["outbox", "--json"]);
-    shown.iter().for_each(|line| outbox.assert_accepts(line));
+    for line in &shown {
+        outbox.assert_accepts(line);
+    }
     assert_eq!(shown[0]["counts"], json!({"APPLIED": 1, "NEEDS_ATTENTION": 1, "WAITING": 1}));
     assert_eq!(shown[1]["lastErrorCode"], json!("statement-failed"));
     let steps = lines(&plans.chain, &["outbox", "bad", "--json"]);
-    steps.iter().for_each(|line| outbox.assert_accepts(line));
+    for line in &steps {
+        outbox.assert_accepts(line);
+    }
     assert_eq!(steps.len(), 3);
 
     let taken_back = lines(&plans.chain, &["compensate", "good", "--json"]).remove(0);

@@ -59,7 +59,9 @@ async fn the_log_says_what_runs_and_why_it_stops() {
     assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
     let (version, folder) = (env!("CARGO_PKG_VERSION"), plugin.root().display());
     for part in [
-        format!("version=\"{version}\" releases={folder} concurrency=3 executor=sql-jdbc:v1"),
+        format!(
+            "version=\"{version}\" releases={folder} concurrency=3 grace_s=30 executor=sql-jdbc:v1"
+        ),
         "environment=\"preview\"".to_owned(),
         "draining: nothing new is claimed reason=\"SIGTERM\"".to_owned(),
         "applied=0 needs_attention=0 superseded=0 put_off=0 dropped=0".to_owned(),
