@@ -5,6 +5,7 @@ mod daemon;
 mod kill;
 mod library;
 mod probes;
+mod reconcile;
 mod releases;
 mod schemas;
 mod start;
