@@ -7,9 +7,9 @@ use clap::Args;
 use tollgate::config::{Config, ControlConfig};
 use tollgate::control::Control;
 use tollgate::executor::ExecutorRegistry;
-use tollgate::ids::ExecutorCode;
+use tollgate::ids::{Direction, ExecutorCode};
 use tollgate::outbox::{ExecutorChoice, Outbox, SubmitError, Submitted};
-use tollgate::plan::{FolderCatalog, Plan, PlanError};
+use tollgate::plan::{FolderCatalog, Plan, PlanError, RefusalCode};
 use tollgate::worker::{StepProblem, SubmissionError, check_plan};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
@@ -81,8 +81,39 @@ impl Submit {
     ) -> Result<Submitted, Failure> {
         let registry =
             ExecutorRegistry::open(config, &self.store.open()?, &self.runtime.start()?).await?;
-        check_plan(plan, executors, &registry, releases).await?;
+        match check_plan(plan, executors, &registry, releases).await {
+            Err(SubmissionError::Refused(mut problems)) => {
+                name_files(&mut problems, plan, releases, config);
+                return Err(SubmissionError::Refused(problems).into());
+            }
+            checked => checked?,
+        }
         enqueue(control, plan, executors).await
+    }
+}
+
+/// Puts the file and the whole command into the help of what the policy denies.
+fn name_files(
+    problems: &mut [StepProblem],
+    plan: &Plan,
+    releases: &FolderCatalog,
+    config: &Config,
+) {
+    let directions = [Direction::Forward, Direction::Compensate];
+    let catalog = config.sql_target.as_ref().map(|it| format!("--catalog {} ", it.catalog));
+    let catalog = catalog.unwrap_or_default();
+    for problem in problems.iter_mut().filter(|it| it.refusal.code == RefusalCode::PolicyDenied) {
+        let mut steps = plan
+            .steps()
+            .iter()
+            .flat_map(|planned| directions.iter().filter_map(|way| planned.step(*way).ok()));
+        let step = steps.find(|step| step.key == problem.step);
+        if let Some(file) = step.and_then(|step| releases.payload_file(&step)) {
+            problem.refusal.help = format!(
+                "run `tollgate check {catalog}{}`: it shows each place and what to write instead",
+                file.display()
+            );
+        }
     }
 }
 

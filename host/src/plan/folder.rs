@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use super::catalog::{BoxFuture, CatalogError, ContributionCatalog};
 use super::contribution::{Contribution, InstalledRelease, Payload};
 use super::manifest::{Manifest, ManifestContribution, ProblemCode, Problems, ReleaseError};
-use crate::ids::PluginRelease;
+use super::step::Step;
+use crate::ids::{Direction, PluginRelease};
 
 /// Bytes of one payload file, at most: above any policy's own limit, so that a policy still tells
 /// its authors about the limit that counts.
@@ -166,6 +167,21 @@ impl FolderCatalog {
             }
             Layout::Single(folder) => folder.clone(),
         }
+    }
+
+    /// The file of a step's payload, as the manifest of its release names it; none where that cannot
+    /// be told. For messages: what is decided on comes from [`FolderCatalog::read`].
+    pub fn payload_file(&self, step: &Step) -> Option<PathBuf> {
+        let folder = self.folder(&step.release);
+        let text = fs::read_to_string(folder.join("plugin.toml")).ok()?;
+        let manifest = Manifest::parse(&text, &mut Problems::default())?;
+        let mut contributions = manifest.contributions.into_iter();
+        let contribution = contributions.find(|it| it.key == step.contribution)?;
+        let file = match step.direction {
+            Direction::Forward => contribution.forward,
+            Direction::Compensate => contribution.compensation?,
+        };
+        Some(folder.join(file))
     }
 
     /// Reads the release, blocking.
