@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tollgate::config::ControlConfig;
 use tollgate::control::{Control, ControlConnection};
-use tollgate::ids::StepKey;
+use tollgate::ids::{Direction, StepKey};
 use tollgate::outbox::{
     AttentionFilter, Counts, ListedStep, Outbox as ControlOutbox, OutboxFault, RetryError, Status,
 };
@@ -185,9 +185,8 @@ fn not_due(mut errors: Vec<RetryError>) -> Result<(), Failure> {
 /// What is there.
 pub(super) struct Shown {
     counts: Counts,
+    /// All steps of one plan, or those that need attention.
     steps: Vec<ListedStep>,
-    /// Whether these are all steps of one plan, and not those that need attention.
-    is_plan: bool,
 }
 
 /// Reads a plan's steps, or what needs attention.
@@ -218,7 +217,7 @@ async fn read(
         Some(plan) => outbox.plan_steps(connection, plan).await?,
         None => outbox.needing_attention(connection, ATTENTION_COUNT_MAX).await?,
     };
-    Ok(Shown { counts, steps, is_plan: plan.is_some() })
+    Ok(Shown { counts, steps })
 }
 
 #[derive(Serialize)]
@@ -248,9 +247,6 @@ impl Shown {
             text.push('\n');
             text.push_str(&table(&self.steps));
         }
-        if !self.is_plan && !self.steps.is_empty() {
-            text.push_str("\nmend the cause, then `tollgate outbox retry STEP`\n");
-        }
         text
     }
 }
@@ -274,11 +270,44 @@ pub(super) fn table(steps: &[ListedStep]) -> String {
             let error = visible(step.last_error.as_deref().unwrap_or_default());
             let _ = writeln!(text, "    {code}: {error}");
         }
+        if step.status == Status::NeedsAttention {
+            let _ = writeln!(text, "    next: {}", next(step));
+        }
         if step.status == Status::Claimed && step.lease_is_over {
             text.push_str("    its lease is over: the next worker takes it\n");
         }
     }
     text
+}
+
+/// The way out of a step that needs a person, by the code of its last error.
+fn next(step: &ListedStep) -> String {
+    let ListedStep { step_key, plan, .. } = step;
+    let retry = format!("`tollgate outbox retry {step_key}`");
+    let anew = if step.direction == Direction::Forward {
+        format!("`tollgate compensate {plan}`, then publish a new version and submit its plan")
+    } else {
+        "what is left to take back has to be taken back by hand".to_owned()
+    };
+    match step.last_error_code.as_deref().unwrap_or_default() {
+        // The payload itself: the same text would fail the same way.
+        "statement-failed" | "text-not-carried" => {
+            format!("if the payload is wrong, {anew}; if the target was, mend it and {retry}")
+        }
+        "needs-attention" => format!(
+            "see `tollgate receipts --key {step_key}`; then raise \
+             FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX for every worker and {retry}; or {anew}"
+        ),
+        "deliveries-lost" => format!(
+            "see in the workers' logs what ended them during this step, then {retry}; or {anew}"
+        ),
+        "receipt-lost" => format!(
+            "restore the ledger's table and see what the step left on the target, then {retry}"
+        ),
+        "identity-mismatch" | "receipt-pruned" => anew,
+        // What is installed, pinned or in the way: for whoever runs this.
+        _ => format!("mend that, then {retry}; or {anew}"),
+    }
 }
 
 impl From<OutboxFault> for Failure {

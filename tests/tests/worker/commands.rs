@@ -83,6 +83,11 @@ async fn every_problem_of_a_plan_is_told_and_nothing_is_enqueued() {
         assert!(refused.stderr.contains(code), "{code}: {}", refused.stderr);
     }
     assert!(refused.stderr.contains("step `up:2:compensate`"), "{}", refused.stderr);
+    let file = plugin.root().join("rows/1.0.0/forward.sql").display().to_string();
+    let check = format!("run `tollgate check --catalog plugin_preview {file}`");
+    assert!(refused.stderr.contains(&check), "{}", refused.stderr);
+    let denied = command(&chain, &["check", "--catalog", "plugin_preview", &file]);
+    assert_eq!(denied.code(), Some(1), "the command that is named: {}", denied.stderr);
     let unknown = command(&chain, &["outbox", "up"]);
     assert_eq!(unknown.code(), Some(1));
     assert!(unknown.stderr.contains("plan `up` is not in the outbox"), "{}", unknown.stderr);
@@ -116,6 +121,9 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
     let shown = command(&chain, &["outbox"]);
     assert!(shown.stdout.contains("NEEDS_ATTENTION"), "{}", shown.stdout);
     assert!(shown.stdout.contains("statement-failed"), "{}", shown.stdout);
+    let next =
+        "next: if the payload is wrong, `tollgate compensate up`, then publish a new version";
+    assert!(shown.stdout.contains(next), "{}", shown.stdout);
     chain.admin_run("CREATE TABLE entry (id INT PRIMARY KEY) ENGINE=InnoDB").await;
     assert_eq!(command(&chain, &["outbox", "retry", "up:1"]).code(), Some(0));
     work(&chain, &plugin);
@@ -123,6 +131,29 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
     let again = command(&chain, &["outbox", "retry", "up:1"]);
     assert_eq!(again.code(), Some(1));
     assert!(again.stderr.contains("it is APPLIED"), "{}", again.stderr);
+}
+
+#[tokio::test]
+async fn a_payload_that_was_started_too_often_has_two_ways_out_and_both_are_named() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("INSERT IGNORE INTO entry (id) VALUES (1)", None);
+    submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
+    work_to(6, &chain, &plugin);
+    assert_eq!(command(&chain, &["outbox", "retry", "up:1"]).code(), Some(0));
+    let once = [("SQL_TARGET_EXECUTION_COUNT_MAX", "1")];
+    let log = plugin.root().join("log");
+    let mut worker = Process::start(&chain, &plugin, &once, &["--until-idle"], &log);
+    assert_eq!(worker.wait().code(), Some(6), "{}", worker.log());
+    let shown = command(&chain, &["outbox", "up"]).stdout;
+    for part in [
+        "needs-attention: the payload was started once, as often as \
+         FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX allows; its last error was: ",
+        "see `tollgate receipts --key up:1`; then raise FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX",
+        "`tollgate outbox retry up:1`; or `tollgate compensate up`, then publish a new version",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 }
 
 #[tokio::test]
