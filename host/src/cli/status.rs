@@ -23,7 +23,7 @@ Examples:
 
 Exit codes:
   0  the SQL target is ready, or disabled
-  1  the SQL target is incomplete
+  1  the SQL target is incomplete, or the configured executor is not installed
   2  usage or configuration")]
 pub(super) struct Status {
     /// Print one line of JSON
@@ -47,6 +47,7 @@ impl Run for Status {
                 };
                 let status = configuration::block_on(looking)??;
                 let exit = match status.sql_target {
+                    _ if status.executor_missing.is_some() => Exit::NOT_READY,
                     SqlTargetState::Incomplete { .. } => Exit::NOT_READY,
                     SqlTargetState::Ready { .. } | SqlTargetState::Disabled => Exit::Done,
                 };
@@ -75,6 +76,7 @@ fn of_broken(errors: &ConfigErrors, policy: Option<PolicyStatus>) -> RegistrySta
         .collect();
     RegistryStatus {
         executor: partial.executor.clone().unwrap_or_else(ExecutorCode::dry_run_v1),
+        executor_missing: None,
         executors: vec![ExecutorCode::dry_run_v1()],
         sql_target: SqlTargetState::Incomplete { missing },
         environment: partial.environment.clone(),
@@ -85,7 +87,8 @@ fn of_broken(errors: &ConfigErrors, policy: Option<PolicyStatus>) -> RegistrySta
 
 /// For people.
 fn human(status: &RegistryStatus) -> String {
-    let RegistryStatus { executor, executors, sql_target, environment, catalog, policy } = status;
+    let RegistryStatus { executor, executors, sql_target, environment, catalog, policy, .. } =
+        status;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<12} {value}");
@@ -99,6 +102,7 @@ fn human(status: &RegistryStatus) -> String {
         line("policy", &format!("{name} {version}"));
         line("", &digest.to_string());
     }
+    listed(&mut text, "missing", status.executor_missing.as_slice());
     match sql_target {
         SqlTargetState::Disabled => {}
         SqlTargetState::Incomplete { missing } => listed(&mut text, "missing", missing),

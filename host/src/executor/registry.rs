@@ -182,14 +182,34 @@ impl ExecutorRegistry {
         let mut executors: Vec<_> = self.installed.keys().chain(sql_code).cloned().collect();
         executors.sort();
         executors.dedup();
+        let executor_missing = self.configured_missing(&executors);
         RegistryStatus {
             executor: self.configured.clone(),
+            executor_missing,
             executors,
             sql_target,
             environment: sql.map(|target| target.executor.environment().clone()),
             catalog: sql.map(|target| target.executor.catalog().clone()),
             policy: self.policy.clone(),
         }
+    }
+}
+
+impl ExecutorRegistry {
+    /// Why the configured executor is none of the installed ones. Of a target that is incomplete, the
+    /// target's own state says all of it.
+    fn configured_missing(&self, installed: &[ExecutorCode]) -> Option<Missing> {
+        let error = match self.configured() {
+            Ok(_) | Err(ExecutorUnavailable::TargetIncomplete(_)) => return None,
+            Err(error) => error,
+        };
+        let key = match error {
+            ExecutorUnavailable::TargetDisabled(_) => "executor-target-disabled",
+            _ => "executor-unknown",
+        };
+        let installed: Vec<&str> = installed.iter().map(ExecutorCode::as_str).collect();
+        let message = format!("{error}; installed are {}", installed.join(", "));
+        Some(Missing::new(key, message, error.help()))
     }
 }
 

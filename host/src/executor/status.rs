@@ -13,6 +13,8 @@ use crate::ids::{Catalog, EnvironmentCode, ExecutorCode};
 pub struct RegistryStatus {
     /// The executor that steps are given to.
     pub executor: ExecutorCode,
+    /// Why that executor is not installed, when it is not and the SQL target does not say so.
+    pub executor_missing: Option<Missing>,
     /// Every installed executor, in the order of their codes.
     pub executors: Vec<ExecutorCode>,
     /// The SQL target.
