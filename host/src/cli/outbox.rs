@@ -81,9 +81,10 @@ Exit codes:
   0  they are due again
   1  one is not: there is no such step, it needs no attention, or the control catalog is not reached
   2  usage or configuration")]
+#[group(required = true, multiple = true)]
 struct Retry {
     /// The steps
-    #[arg(value_name = "STEP_KEY", required_unless_present_any = ["plan", "code"])]
+    #[arg(value_name = "STEP_KEY")]
     keys: Vec<StepKey>,
     /// Every step of this plan that needs attention
     #[arg(long, value_name = "PLAN", conflicts_with = "keys")]
