@@ -126,7 +126,11 @@ async fn status_tells_disabled_incomplete_and_ready() {
         let run = installation.tollgate_with(changes, &["status", "--json"]);
         (run.code().unwrap(), json(&run))
     };
-    let (code, disabled) = status(&[("SQL_TARGET_ENABLED", "false")]);
+    let disabled = ("SQL_TARGET_ENABLED", "false");
+    let (code, missing) = status(&[disabled]);
+    assert_eq!((code, &missing["sqlTarget"]["state"]), (1, &"disabled".into()));
+    assert_eq!(missing["executorMissing"]["key"], "executor-target-disabled");
+    let (code, disabled) = status(&[disabled, ("EXECUTOR_CODE", "dry-run:v1")]);
     assert_eq!((code, &disabled["sqlTarget"]["state"]), (0, &"disabled".into()));
     let (code, incomplete) = status(&[]);
     assert_eq!((code, &incomplete["sqlTarget"]["state"]), (1, &"incomplete".into()));
@@ -209,6 +213,19 @@ async fn doctor_names_the_next_command_until_there_is_none() {
     assert_eq!(run.code(), Some(0), "the control side may be another's: {}", run.stdout);
     assert!(run.stdout.contains("`tollgate init control`"), "{}", run.stdout);
 
+    for command in ["doctor", "status"] {
+        let run = installation.tollgate_with(&[("EXECUTOR_CODE", "sql-jdbc:v9")], &[command]);
+        assert_eq!(run.code(), Some(1), "{command}: {}", run.stdout);
+        let said = "no executor `sql-jdbc:v9` is installed";
+        assert!(run.stdout.contains(said), "{command}: {}", run.stdout);
+    }
+    let nope = installation.server.jdbc_url("nope");
+    let run = installation.tollgate_with(&[("CONTROL_JDBC_URL", &nope)], &["doctor"]);
+    assert_eq!(run.code(), Some(1));
+    assert!(run.stdout.contains("missing  control: the control catalog"), "{}", run.stdout);
+    assert!(run.stdout.contains("CREATE ON `nope`.* TO"), "{}", run.stdout);
+    assert!(!run.stdout.contains("target grants"), "{}", run.stdout);
+
     let same = installation.server.jdbc_url(TARGET);
     let run = installation.tollgate_with(&[("CONTROL_JDBC_URL", &same)], &["doctor"]);
     assert_eq!(run.code(), Some(2));
@@ -221,6 +238,8 @@ fn a_misspelt_variable_is_told_with_the_one_that_was_meant() {
     let run = run(doctor.env("FACTORY_PLUGIN_SQL_TARGET_ENABLD", "true"));
     assert_eq!(run.code(), Some(2));
     assert!(run.stdout.contains("did you mean `FACTORY_PLUGIN_SQL_TARGET_ENABLED`"));
+    assert!(run.stdout.lines().count() < 10, "nothing pushes it off a screen: {}", run.stdout);
+    assert!(run.stdout.contains("`tollgate doctor --variables`"), "{}", run.stdout);
 }
 
 #[test]
@@ -332,4 +351,33 @@ async fn no_secret_is_in_any_failure() {
         let run = installation.tollgate(arguments);
         assert_eq!(run.code(), Some(1), "{arguments:?}: {}{}", run.stdout, run.stderr);
     }
+}
+
+#[tokio::test]
+async fn what_everyone_may_do_is_said_to_be_publics() {
+    let installation = Installation::ready().await;
+    installation.server.execute(&["GRANT ALL PRIVILEGES ON `test`.* TO PUBLIC"]).await;
+    let run = installation.tollgate(&["doctor"]);
+    assert_eq!(run.code(), Some(1), "{}", run.stdout);
+    assert!(run.stdout.contains("on the catalog `test`, through PUBLIC"), "{}", run.stdout);
+    let revoke = "REVOKE ALL PRIVILEGES, GRANT OPTION FROM PUBLIC";
+    assert!(run.stdout.contains(&format!("`{revoke}`")), "{}", run.stdout);
+    installation.server.execute(&[revoke]).await;
+    let run = installation.tollgate(&["doctor"]);
+    assert_eq!(run.code(), Some(0), "the printed statement mends it: {}", run.stdout);
+}
+
+#[test]
+fn a_configured_executor_that_is_not_installed_is_missing() {
+    let status =
+        |code: &str| run(command(["status", "--json"]).env("FACTORY_PLUGIN_EXECUTOR_CODE", code));
+    let disabled = status("sql-jdbc:v1");
+    assert_eq!(disabled.code(), Some(1), "{}", disabled.stdout);
+    assert_eq!(json(&disabled)["executorMissing"]["key"], "executor-target-disabled");
+    let unknown = status("sql-jdbc:v9");
+    assert_eq!(unknown.code(), Some(1), "{}", unknown.stdout);
+    let missing = &json(&unknown)["executorMissing"];
+    assert_eq!(missing["key"], "executor-unknown");
+    assert!(missing["message"].as_str().unwrap().ends_with("installed are dry-run:v1"));
+    assert_eq!(status("dry-run:v1").code(), Some(0));
 }

@@ -4,14 +4,14 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use clap::Args;
-use tollgate::config::{Config, ConfigErrors, ControlConfig, KEYS, ProblemCode, SqlTargetConfig};
+use tollgate::config::{Config, ConfigErrors, ControlConfig, KEYS, SqlTargetConfig};
 use tollgate::control::Control;
 use tollgate::executor::session_contract;
 use tollgate::ids::ExecutorCode;
 use tollgate::ledger::ShapeError;
 use tollgate::outbox::{Outbox, OutboxFault};
 use tollgate::policy::Policy;
-use tollgate::target::{Target, TargetError};
+use tollgate::target::{ServerFailure, Side, Target, TargetError};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
 use super::{Exit, Failure, Global, Run, configuration, output, receipts};
@@ -87,12 +87,10 @@ fn broken(findings: &mut Findings, errors: &ConfigErrors) -> Exit {
     for problem in errors.problems() {
         findings.is_missing(&format!("{problem}\n           {}", problem.help));
     }
-    let is_unknown = |code| code == ProblemCode::UnknownVariable;
-    if errors.problems().iter().any(|problem| is_unknown(problem.code)) {
-        findings.0.push_str("\nvariables:\n");
-        findings.0.push_str(&variables());
-    }
-    findings.next("mend the variables above, then run `tollgate doctor` again");
+    findings.next(
+        "mend the variables above, then run `tollgate doctor` again; `tollgate doctor --variables` \
+         lists every variable",
+    );
     Exit::Usage
 }
 
@@ -118,6 +116,13 @@ fn examine(findings: &mut Findings, config: &Config, policy: &Policy) -> Result<
         if config.executor == ExecutorCode::sql_jdbc_v1() {
             findings.holds("executor: steps are given to sql-jdbc:v1");
             findings.next("`tollgate execute --help`; everything is in place");
+        } else if config.executor != ExecutorCode::dry_run_v1() {
+            findings.is_missing(&format!(
+                "executor: no executor `{}` is installed; there are dry-run:v1 and sql-jdbc:v1",
+                config.executor
+            ));
+            findings.next("set `FACTORY_PLUGIN_EXECUTOR_CODE=sql-jdbc:v1`, or leave it out");
+            return Ok(Exit::NOT_READY);
         } else {
             findings.note(&format!("executor: steps are given to {}", config.executor));
             findings.next("set `FACTORY_PLUGIN_EXECUTOR_CODE=sql-jdbc:v1` to run SQL");
@@ -135,7 +140,11 @@ async fn examine_target(
     let mut connection = match Target::new(config).open(&contract).await {
         Ok(connection) => connection,
         Err(error) => {
-            findings.is_missing(&format!("target: {}", with_causes(&error)));
+            let side = match &error {
+                TargetError::Server { side: Side::Control, .. } => "control",
+                _ => "target",
+            };
+            findings.is_missing(&format!("{side}: {}", with_causes(&error)));
             findings.next(&next_for_target(&error, config));
             return Exit::NOT_READY;
         }
@@ -209,10 +218,23 @@ async fn examine_outbox(findings: &mut Findings, config: &ControlConfig) -> Exit
 /// The command or edit for what a target lacks.
 fn next_for_target(error: &TargetError, config: &SqlTargetConfig) -> String {
     match error {
+        TargetError::GrantsBeyond { findings }
+            if findings.iter().all(|finding| finding.through_public) =>
+        {
+            error.help().to_owned()
+        }
         TargetError::GrantsBeyond { .. } => format!(
             "`tollgate target grants --catalog {}` prints the SQL for a confined account",
             config.catalog
         ),
+        TargetError::Server { side: Side::Control, failure: ServerFailure::CatalogDenied } => {
+            format!(
+                "run as an administrator of the control catalog's server, with the account of \
+                 FACTORY_PLUGIN_CONTROL_USERNAME, and `CREATE DATABASE` before if it is not there: \
+                 `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{}`.* TO '<user>'@'<host>'`",
+                config.control.endpoint.catalog()
+            )
+        }
         error => error.help().to_owned(),
     }
 }

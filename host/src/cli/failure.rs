@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     PinMismatch = 4,
     /// A worker was told to stop and dropped steps that did not end in time.
     Dropped = 5,
+    /// A worker has nothing left to do, and steps it delivered need a person.
+    Attention = 6,
     /// A second SIGINT, as shells report it.
     Interrupted = 130,
     /// A second SIGTERM, as shells report it.

@@ -20,6 +20,7 @@ mod payloads;
 mod policy;
 mod receipts;
 mod reconcile;
+mod releases;
 mod replace;
 mod sandbox;
 mod serve;
@@ -102,7 +103,8 @@ Exit codes:
   2  usage or configuration
   3  it could not be told: no decision, or an outcome that is not known
   4  a pin or a digest does not match
-  5  a worker was told to stop and dropped steps; they are delivered again";
+  5  a worker was told to stop and dropped steps; they are delivered again
+  6  a worker has nothing left to do, and a step it delivered needs a person";
 
 /// What every command takes.
 #[derive(Debug, Args)]

@@ -6,9 +6,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tollgate::config::ControlConfig;
 use tollgate::control::{Control, ControlConnection};
-use tollgate::ids::{EnvironmentCode, StepKey};
+use tollgate::ids::{Direction, EnvironmentCode, StepKey};
 use tollgate::outbox::{
-    Belonging, Counts, ListedStep, Outbox as ControlOutbox, OutboxFault, RetryError, Status,
+    AttentionFilter, Belonging, Counts, ListedStep, Outbox as ControlOutbox, OutboxFault,
+    RetryError, Status,
 };
 use tollgate::plan::PlanCode;
 
@@ -32,6 +33,7 @@ Examples:
   tollgate outbox loyalty-1.0.0
   tollgate outbox --json
   tollgate outbox retry loyalty-1.0.0:3
+  tollgate outbox retry --code statement-failed
   tollgate outbox reconcile
 
 States:
@@ -64,22 +66,33 @@ enum Command {
     Reconcile(Reconcile),
 }
 
-/// Deliver a step again that needed attention
+/// Deliver steps again that needed attention
 ///
-/// Once its cause is mended: it is due at once, with as many attempts as a new one.
+/// Once their cause is mended: they are due at once, with as many attempts as new ones. Each by its
+/// key, or all that a plan or a code names.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tollgate outbox retry loyalty-1.0.0:3
+  tollgate outbox retry loyalty-1.0.0:3 orders-2.1.0:1
+  tollgate outbox retry --plan loyalty-1.0.0
+  tollgate outbox retry --code statement-failed
 
 Exit codes:
-  0  it is due again
-  1  there is no such step, it needs no attention, or the control catalog is not reached
+  0  they are due again
+  1  one is not: there is no such step, it needs no attention, or the control catalog is not reached
   2  usage or configuration")]
+#[group(required = true, multiple = true)]
 struct Retry {
-    /// The step
+    /// The steps
     #[arg(value_name = "STEP_KEY")]
-    key: StepKey,
+    keys: Vec<StepKey>,
+    /// Every step of this plan that needs attention
+    #[arg(long, value_name = "PLAN", conflicts_with = "keys")]
+    plan: Option<PlanCode>,
+    /// Every step that needs attention for this reason, as `tollgate outbox` shows it
+    #[arg(long, value_name = "CODE", conflicts_with = "keys")]
+    code: Option<String>,
 }
 
 impl Run for Outbox {
@@ -89,8 +102,10 @@ impl Run for Outbox {
         match &self.command {
             Some(Command::Reconcile(command)) => return command.run(&config),
             Some(Command::Retry(retry)) => {
-                configuration::block_on(retry_step(control, &retry.key))??;
-                output::print(&format!("step `{}` is due again\n", retry.key))?;
+                let (due, errors) = configuration::block_on(retry.run(control))??;
+                let due = due.iter().map(|key| format!("step `{key}` is due again\n"));
+                output::print(&due.collect::<String>())?;
+                not_due(errors)?;
             }
             None => {
                 let shown = configuration::block_on(shown(
@@ -105,22 +120,81 @@ impl Run for Outbox {
     }
 }
 
-async fn retry_step(control: &ControlConfig, key: &StepKey) -> Result<(), Failure> {
-    let mut connection = Control::new(control).open().await?;
-    let retried = ControlOutbox::default().retry(&mut connection, key).await;
-    connection.close().await;
-    retried?;
-    Ok(())
+impl Retry {
+    /// The steps that are due again, and why others are not.
+    async fn run(
+        &self,
+        control: &ControlConfig,
+    ) -> Result<(Vec<StepKey>, Vec<RetryError>), Failure> {
+        let mut connection = Control::new(control).open().await?;
+        let retried = match self.selected(&mut connection).await {
+            Ok(keys) => Ok(retry_each(&mut connection, keys).await),
+            Err(failure) => Err(failure),
+        };
+        connection.close().await;
+        retried
+    }
+
+    async fn selected(&self, connection: &mut ControlConnection) -> Result<Vec<StepKey>, Failure> {
+        if !self.keys.is_empty() {
+            return Ok(self.keys.clone());
+        }
+        let filter = AttentionFilter { plan: self.plan.clone(), code: self.code.clone() };
+        let keys = ControlOutbox::default().attention_keys(connection, &filter).await?;
+        if keys.is_empty() {
+            let of_plan = self.plan.as_ref().map(|plan| format!(" of plan `{plan}`"));
+            let of_code = self.code.as_ref().map(|code| format!(" with the code `{code}`"));
+            let error = format!(
+                "no step{}{} needs attention",
+                of_plan.unwrap_or_default(),
+                of_code.unwrap_or_default()
+            );
+            return Err(Failure::new(Exit::NOT_READY, error)
+                .with_help("run `tollgate outbox` to see what needs attention"));
+        }
+        Ok(keys)
+    }
+}
+
+async fn retry_each(
+    connection: &mut ControlConnection,
+    keys: Vec<StepKey>,
+) -> (Vec<StepKey>, Vec<RetryError>) {
+    let (mut due, mut errors) = (Vec::new(), Vec::new());
+    for key in keys {
+        match ControlOutbox::default().retry(connection, &key).await {
+            Ok(_) => due.push(key),
+            // Whatever it was, the connection may be gone with it.
+            Err(fault @ RetryError::Fault(_)) => {
+                errors.push(fault);
+                break;
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    (due, errors)
+}
+
+/// One error with its causes and its help, several with a line each.
+fn not_due(mut errors: Vec<RetryError>) -> Result<(), Failure> {
+    if errors.len() < 2 {
+        return errors.pop().map_or(Ok(()), |error| Err(error.into()));
+    }
+    let mut text = format!("{} steps are not due again", errors.len());
+    for error in &errors {
+        let _ = write!(text, "\n  {error}");
+    }
+    Err(Failure::new(Exit::NOT_READY, text)
+        .with_help("run `tollgate outbox` to see what needs attention"))
 }
 
 /// What is there.
 pub(super) struct Shown {
     counts: Counts,
+    /// All steps of one plan, or those that need attention.
     steps: Vec<ListedStep>,
     /// Where steps are due that this configuration's workers do not take.
     elsewhere: Vec<Belonging>,
-    /// Whether these are all steps of one plan, and not those that need attention.
-    is_plan: bool,
 }
 
 /// Reads a plan's steps, or what needs attention.
@@ -156,7 +230,7 @@ async fn read(
         Some(_) => Vec::new(),
         None => outbox.due_elsewhere(connection).await?,
     };
-    Ok(Shown { counts, steps, elsewhere, is_plan: plan.is_some() })
+    Ok(Shown { counts, steps, elsewhere })
 }
 
 #[derive(Serialize)]
@@ -192,9 +266,6 @@ impl Shown {
             text.push('\n');
             text.push_str(&table(&self.steps));
         }
-        if !self.is_plan && !self.steps.is_empty() {
-            text.push_str("\nmend the cause, then `tollgate outbox retry STEP`\n");
-        }
         text
     }
 }
@@ -222,11 +293,47 @@ pub(super) fn table(steps: &[ListedStep]) -> String {
             let error = visible(step.last_error.as_deref().unwrap_or_default());
             let _ = writeln!(text, "    {code}: {error}");
         }
+        if step.status == Status::NeedsAttention {
+            let _ = writeln!(text, "    next: {}", next(step));
+        }
         if step.status == Status::Claimed && step.lease_is_over {
             text.push_str("    its lease is over: the next worker takes it\n");
         }
     }
     text
+}
+
+/// The way out of a step that needs a person, by the code of its last error.
+fn next(step: &ListedStep) -> String {
+    let ListedStep { step_key, plan, .. } = step;
+    let retry = format!("`tollgate outbox retry {step_key}`");
+    let anew = if step.direction == Direction::Forward {
+        format!("`tollgate compensate {plan}`, then publish a new version and submit its plan")
+    } else {
+        "what is left to take back has to be taken back by hand".to_owned()
+    };
+    match step.last_error_code.as_deref().unwrap_or_default() {
+        // The payload itself: the same text would fail the same way.
+        "statement-failed" | "text-not-carried" => {
+            format!("if the payload is wrong, {anew}; if the target was, mend it and {retry}")
+        }
+        "needs-attention" => format!(
+            "see `tollgate receipts --key {step_key}`; then raise \
+             FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX for every worker and {retry}; or {anew}"
+        ),
+        "deliveries-lost" => format!(
+            "see in the workers' logs what ended them during this step, then {retry}; or {anew}"
+        ),
+        "receipt-lost" => format!(
+            "restore the ledger's table and see what the step left on the target, then {retry}"
+        ),
+        "forward-receipt-lost" => format!(
+            "restore that receipt from a backup, or undo by hand what the step did; then {retry}"
+        ),
+        "identity-mismatch" | "receipt-pruned" => anew,
+        // What is installed, pinned or in the way: for whoever runs this.
+        _ => format!("mend that, then {retry}; or {anew}"),
+    }
 }
 
 impl From<OutboxFault> for Failure {

@@ -22,7 +22,7 @@ Examples:
 
 Exit codes:
   0  the SQL target is ready, or disabled
-  1  the SQL target is incomplete
+  1  the SQL target is incomplete, or the configured executor is not installed
   2  usage or configuration")]
 pub(super) struct Status {
     /// Print one line of JSON
@@ -46,6 +46,7 @@ impl Run for Status {
                 };
                 let status = configuration::block_on(looking)??;
                 let exit = match status.sql_target {
+                    _ if status.executor_missing.is_some() => Exit::NOT_READY,
                     SqlTargetState::Incomplete { .. } => Exit::NOT_READY,
                     SqlTargetState::Ready { .. } | SqlTargetState::Disabled => Exit::Done,
                 };
@@ -64,7 +65,8 @@ impl Run for Status {
 
 /// For people.
 fn human(status: &RegistryStatus) -> String {
-    let RegistryStatus { executor, executors, sql_target, environment, catalog, policy } = status;
+    let RegistryStatus { executor, executors, sql_target, environment, catalog, policy, .. } =
+        status;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<12} {value}");
@@ -78,6 +80,7 @@ fn human(status: &RegistryStatus) -> String {
         line("policy", &format!("{name} {version}"));
         line("", &digest.to_string());
     }
+    listed(&mut text, "missing", status.executor_missing.as_slice());
     match sql_target {
         SqlTargetState::Disabled => {}
         SqlTargetState::Incomplete { missing } => listed(&mut text, "missing", missing),

@@ -7,13 +7,13 @@ use clap::Args;
 use tollgate::config::{Config, ControlConfig};
 use tollgate::control::Control;
 use tollgate::executor::ExecutorRegistry;
-use tollgate::ids::ExecutorCode;
+use tollgate::ids::{Direction, ExecutorCode};
 use tollgate::outbox::{ExecutorChoice, Outbox, SubmitError, Submitted};
-use tollgate::plan::{FolderCatalog, Plan, PlanError};
+use tollgate::plan::{FolderCatalog, Plan, PlanError, RefusalCode};
 use tollgate::worker::{StepProblem, SubmissionError, check_plan};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
-use super::{Exit, Failure, Global, Run, configuration, output};
+use super::{Exit, Failure, Global, Run, configuration, output, releases};
 
 /// Check a transition plan and enqueue its steps
 ///
@@ -34,7 +34,7 @@ publish it under another code, or use `tollgate execute --executor dry-run:v1`.
 Exit codes:
   0  enqueued, now or earlier
   1  refused, or the control catalog is not reached; nothing is enqueued
-  2  usage or configuration, a document that is no plan included
+  2  usage or configuration; a document that is no plan, or no folder of releases
   3  it could not be told whether a step would be allowed: submit again
   4  a pin or a digest does not match")]
 pub(super) struct Submit {
@@ -60,13 +60,15 @@ impl Run for Submit {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
         let config = configuration::read(global)?;
         let control = configuration::control(&config)?;
+        let releases = releases::tree(&self.releases)?;
         let document = std::fs::read(&self.plan).map_err(|error| {
             Failure::usage(format!("`{}` cannot be read: {error}", self.plan.display()))
         })?;
         let plan = Plan::parse(&document)?;
         let sql = self.executor.clone().unwrap_or_else(|| config.executor.clone());
         let executors = ExecutorChoice { sql };
-        let submitted = configuration::block_on(self.submit(&config, control, &plan, &executors))??;
+        let submitted =
+            configuration::block_on(self.submit(&config, control, &plan, &executors, &releases))??;
         output::print(&if self.json { json(&plan, &submitted) } else { human(&plan, &submitted) })?;
         Ok(Exit::Done)
     }
@@ -79,12 +81,43 @@ impl Submit {
         control: &ControlConfig,
         plan: &Plan,
         executors: &ExecutorChoice,
+        releases: &FolderCatalog,
     ) -> Result<Submitted, Failure> {
         let registry =
             ExecutorRegistry::open(config, &self.store.open()?, &self.runtime.start()?).await?;
-        let releases = FolderCatalog::tree(&self.releases);
-        check_plan(plan, executors, &registry, &releases).await?;
+        match check_plan(plan, executors, &registry, releases).await {
+            Err(SubmissionError::Refused(mut problems)) => {
+                name_files(&mut problems, plan, releases, config);
+                return Err(SubmissionError::Refused(problems).into());
+            }
+            checked => checked?,
+        }
         enqueue(&Outbox::of(config), control, plan, executors).await
+    }
+}
+
+/// Puts the file and the whole command into the help of what the policy denies.
+fn name_files(
+    problems: &mut [StepProblem],
+    plan: &Plan,
+    releases: &FolderCatalog,
+    config: &Config,
+) {
+    let directions = [Direction::Forward, Direction::Compensate];
+    let catalog = config.sql_target.as_ref().map(|it| format!("--catalog {} ", it.catalog));
+    let catalog = catalog.unwrap_or_default();
+    for problem in problems.iter_mut().filter(|it| it.refusal.code == RefusalCode::PolicyDenied) {
+        let mut steps = plan
+            .steps()
+            .iter()
+            .flat_map(|planned| directions.iter().filter_map(|way| planned.step(*way).ok()));
+        let step = steps.find(|step| step.key == problem.step);
+        if let Some(file) = step.and_then(|step| releases.payload_file(&step)) {
+            problem.refusal.help = format!(
+                "run `tollgate check {catalog}{}`: it shows each place and what to write instead",
+                file.display()
+            );
+        }
     }
 }
 

@@ -13,10 +13,10 @@ use tollgate::control::Control;
 use tollgate::executor::ExecutorRegistry;
 use tollgate::plan::FolderCatalog;
 use tollgate::web;
-use tollgate::worker::{Ended, Worker, WorkerOptions};
+use tollgate::worker::{Ended, StartError, Worker, WorkerOptions, check_control};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
-use super::{Exit, Failure, Global, Run, configuration};
+use super::{Exit, Failure, Global, Run, configuration, releases};
 
 /// Carry out what is enqueued, until told to stop
 ///
@@ -35,10 +35,11 @@ Examples:
 
 Exit codes:
   0    drained: every running step ended
-  1    the executors cannot be set up
-  2    usage or configuration
+  1    it cannot be set up: executors, or a control catalog that refuses the login or has no outbox
+  2    usage or configuration; there is no folder of releases
   4    a pin or a digest does not match
   5    drained, and steps were dropped because the grace period was over
+  6    with --until-idle: nothing is left to do, and a step it delivered needs a person
   130  a second SIGINT
   143  a second SIGTERM")]
 pub(super) struct Work {
@@ -53,6 +54,9 @@ pub(super) struct Work {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=3600))]
     grace: Option<u64>,
     /// Drain when nothing is left to do, instead of waiting for more
+    ///
+    /// A step that waits is left to do: for a release that is not installed here, or for a server
+    /// that is away. One that needs a person is not; then the exit code is 6.
     #[arg(long)]
     until_idle: bool,
     /// Answer /healthz, /readyz and /metrics over HTTP there; port 0 chooses a free one
@@ -91,25 +95,44 @@ impl Run for Work {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
         let config = configuration::read(global)?;
         let control = configuration::control(&config)?;
-        let ended = configuration::block_on(self.work(&config, control))??;
-        Ok(if ended.dropped == 0 { Exit::Done } else { Exit::Dropped })
+        let releases = releases::tree(&self.releases)?;
+        let ended = configuration::block_on(self.work(&config, control, releases))??;
+        Ok(match ended {
+            // Whoever waits for a queue to be done has to know that it is not.
+            Ended { needs_attention: 1.., .. } if self.until_idle => Exit::Attention,
+            Ended { dropped: 1.., .. } => Exit::Dropped,
+            _ => Exit::Done,
+        })
     }
 }
 
 impl Work {
-    async fn work(&self, config: &Config, control: &ControlConfig) -> Result<Ended, Failure> {
+    async fn work(
+        &self,
+        config: &Config,
+        control: &ControlConfig,
+        releases: FolderCatalog,
+    ) -> Result<Ended, Failure> {
         let listener = match self.probes_listen {
             Some(address) => Some(listen(address).await?),
             None => None,
         };
+        let control = Control::new(control);
+        check_control(&control).await?;
         let registry =
             ExecutorRegistry::open(config, &self.store.open()?, &self.runtime.start()?).await?;
-        let worker = Arc::new(Worker::new(
-            Control::new(control),
-            Arc::new(registry),
-            Arc::new(FolderCatalog::tree(&self.releases)),
-            self.options(config),
-        ));
+        let options = self.options(config);
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            releases = %self.releases.display(),
+            concurrency = options.concurrency,
+            grace_s = options.grace.as_secs(),
+            executor = %config.executor,
+            environment = config.sql_target.as_ref().map(|target| target.environment.as_str()),
+            "the worker runs"
+        );
+        let worker =
+            Arc::new(Worker::new(control, Arc::new(registry), Arc::new(releases), options));
         if let Some(listener) = listener {
             serve_probes(listener, Arc::clone(&worker))?;
         }
@@ -148,16 +171,22 @@ async fn run_until_told(worker: &Worker) -> Result<Ended, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let running = worker.run();
     tokio::pin!(running);
-    tracing::info!("the worker runs");
     let mut is_told = false;
     loop {
-        let exit = tokio::select! {
+        let (exit, signal) = tokio::select! {
             ended = &mut running => {
-                tracing::info!(dropped = ended.dropped, "the worker ended");
+                tracing::info!(
+                    applied = ended.applied,
+                    needs_attention = ended.needs_attention,
+                    superseded = ended.superseded,
+                    put_off = ended.put_off,
+                    dropped = ended.dropped,
+                    "the worker ended"
+                );
                 return Ok(ended);
             }
-            _ = interrupt.recv() => Exit::Interrupted,
-            _ = terminate.recv() => Exit::Terminated,
+            _ = interrupt.recv() => (Exit::Interrupted, "SIGINT"),
+            _ = terminate.recv() => (Exit::Terminated, "SIGTERM"),
         };
         if is_told {
             tracing::warn!("a second signal: ending at once");
@@ -165,6 +194,13 @@ async fn run_until_told(worker: &Worker) -> Result<Ended, Failure> {
             std::process::exit(exit as i32);
         }
         is_told = true;
-        worker.drain().request();
+        worker.drain().request_because(signal);
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let help = error.help();
+        Self::new(Exit::NOT_READY, error).with_help(help)
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn unknown(name: &str) -> ConfigProblem {
         .filter(|(distance, _)| distance * 3 <= name.len());
     let help = match nearest {
         Some((_, key)) => format!("did you mean `{key}`?"),
-        None => "remove it; `tollgate doctor` lists every variable".to_owned(),
+        None => "remove it; `tollgate doctor --variables` lists every one".to_owned(),
     };
     ConfigProblem::new(name, ProblemCode::UnknownVariable, "no variable has this name", help)
 }

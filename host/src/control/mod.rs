@@ -63,7 +63,7 @@ impl ControlError {
     /// What to do.
     pub const fn help(&self) -> &'static str {
         match self {
-            Self::Server(failure) => failure.help(),
+            Self::Server(failure) => failure.control_help(),
             Self::SessionNotPinned { .. } => {
                 "check the server's init_connect and its restrictions on session variables"
             }

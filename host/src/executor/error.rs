@@ -68,10 +68,17 @@ pub enum ExecutionError {
     #[error("the step was begun under another policy or executor")]
     PinRefused,
     /// The payload was started as often as it may be.
-    #[error("the payload was started {execution_count} times and a person has to look")]
+    #[error(
+        "the payload was started {}, as often as FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX \
+         allows{}",
+        times(*.execution_count),
+        last_words(.last_error.as_deref())
+    )]
     NeedsAttention {
         /// How often.
         execution_count: u32,
+        /// What its receipt has as the last error.
+        last_error: Option<String>,
     },
     /// The step's compensation was begun: it never runs again.
     #[error("the step was superseded by its compensation{}", by.as_ref().map(|key| format!(" `{key}`")).unwrap_or_default())]
@@ -242,7 +249,11 @@ impl ExecutionError {
             Self::PinRefused => {
                 "pin the policy the step was begun under, or record it as superseded in pins.toml"
             }
-            Self::NeedsAttention { .. } => "look at the step with `tollgate receipts`",
+            Self::NeedsAttention { .. } => {
+                "see with `tollgate receipts --key` what happened; then raise \
+                 FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX and deliver it again, or publish a new \
+                 version and plan"
+            }
             Self::ReceiptPruned => {
                 "see with `tollgate receipts --key` when it succeeded; it need not be delivered again"
             }
@@ -325,4 +336,12 @@ fn codes(refusals: &[Refusal]) -> String {
 
 fn fields(fields: &[IdentityField]) -> String {
     fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn times(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+fn last_words(error: Option<&str>) -> String {
+    error.map(|error| format!("; its last error was: {error}")).unwrap_or_default()
 }

@@ -14,6 +14,8 @@ use crate::ids::{Catalog, EnvironmentCode, ExecutorCode};
 pub struct RegistryStatus {
     /// The executor that steps are given to.
     pub executor: ExecutorCode,
+    /// Why that executor is not installed, when it is not and the SQL target does not say so.
+    pub executor_missing: Option<Missing>,
     /// Every installed executor, in the order of their codes.
     pub executors: Vec<ExecutorCode>,
     /// The SQL target.
@@ -47,6 +49,7 @@ impl RegistryStatus {
         });
         Self {
             executor: partial.executor.clone().unwrap_or_else(ExecutorCode::dry_run_v1),
+            executor_missing: None,
             executors: vec![ExecutorCode::dry_run_v1()],
             sql_target: SqlTargetState::Incomplete { missing: missing.collect() },
             environment: partial.environment.clone(),

@@ -1,7 +1,8 @@
 //! Where the status value comes from: the configuration, the policy, and a look at the target.
 
 use super::probe::TargetProbe;
-use super::status::{PolicyStatus, RegistryStatus, SqlTargetState};
+use super::registry::ExecutorUnavailable;
+use super::status::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
 use crate::config::Config;
 use crate::ids::ExecutorCode;
 use crate::policy::Policy;
@@ -66,11 +67,31 @@ impl StatusReader {
         executors.dedup();
         RegistryStatus {
             executor: self.executor.clone(),
+            executor_missing: self.executor_missing(&executors),
             executors,
             sql_target,
             environment: self.target.as_ref().map(|target| target.environment().clone()),
             catalog: self.target.as_ref().map(|target| target.catalog().clone()),
             policy: self.policy.clone(),
         }
+    }
+
+    /// Why the configured executor is none of the installed ones. Of a target that is incomplete, the
+    /// target's own state says all of it.
+    fn executor_missing(&self, installed: &[ExecutorCode]) -> Option<Missing> {
+        if installed.contains(&self.executor) {
+            return None;
+        }
+        let code = self.executor.clone();
+        let (key, error) = if code != ExecutorCode::sql_jdbc_v1() {
+            ("executor-unknown", ExecutorUnavailable::Unknown(code))
+        } else if self.target.is_none() {
+            ("executor-target-disabled", ExecutorUnavailable::TargetDisabled(code))
+        } else {
+            return None;
+        };
+        let installed: Vec<&str> = installed.iter().map(ExecutorCode::as_str).collect();
+        let message = format!("{error}; installed are {}", installed.join(", "));
+        Some(Missing::new(key, message, error.help()))
     }
 }

@@ -1,5 +1,7 @@
 //! Delivering again what a person has mended.
 
+use mysql_async::Value;
+
 use super::Outbox;
 use super::fault::{OutboxFault, Runs};
 use super::shape;
@@ -8,10 +10,20 @@ use super::status::Status;
 use crate::blame::Blame;
 use crate::control::ControlConnection;
 use crate::ids::StepKey;
+use crate::plan::PlanCode;
 
 /// The step is due again, with its failures forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retried;
+
+/// Which of the steps that need attention are meant; by default all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AttentionFilter {
+    /// Of this plan.
+    pub plan: Option<PlanCode>,
+    /// With this code as their last error.
+    pub code: Option<String>,
+}
 
 /// The step is not delivered again; nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +82,32 @@ impl RetryError {
 }
 
 impl Outbox {
+    /// The keys of the steps that need attention, in order of their enqueueing.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn attention_keys(
+        &self,
+        connection: &mut ControlConnection,
+        filter: &AttentionFilter,
+    ) -> Result<Vec<StepKey>, OutboxFault> {
+        let mut query =
+            format!("SELECT step_idempotency_key FROM {TABLE} WHERE status = 'NEEDS_ATTENTION'");
+        let mut values: Vec<Value> = Vec::new();
+        if let Some(plan) = &filter.plan {
+            query.push_str(" AND plan_code = ?");
+            values.push(plan.as_str().into());
+        }
+        if let Some(code) = &filter.code {
+            query.push_str(" AND last_error_code = ?");
+            values.push(code.as_str().into());
+        }
+        query.push_str(" ORDER BY id");
+        let rows = sql::rows(connection, &query, values).await?;
+        rows.iter().map(|row| Ok(row.required("step_idempotency_key")?)).collect()
+    }
+
     /// Makes a step that needs attention due now, with as many attempts as a new one.
     ///
     /// # Errors

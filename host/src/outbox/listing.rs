@@ -39,6 +39,8 @@ pub struct ListedStep {
     pub step_key: StepKey,
     /// Forward, or its reverse.
     pub direction: Direction,
+    /// Of a compensation: the forward step that it takes back.
+    pub reverses: Option<StepKey>,
     /// Whose contribution it is.
     pub release: PluginRelease,
     /// Which contribution.
@@ -274,6 +276,7 @@ fn listed(row: &Columns) -> Result<ListedStep, OutboxFault> {
         position: row.required("position")?,
         step_key: step.key,
         direction: step.direction,
+        reverses: step.reverses.map(|forward| forward.key),
         release: step.release,
         contribution_key: step.contribution,
         executor: row.required("executor_code")?,

@@ -45,7 +45,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::ids::EnvironmentCode;
 
-pub use attention::{Retried, RetryError};
+pub use attention::{AttentionFilter, Retried, RetryError};
 pub use bootstrap::{CONTROL_SCRIPT, ControlBootstrapError, bootstrap};
 pub use claim::{Claim, ClaimToken};
 pub use compensate::{CompensateError, Compensated, CompensationProblem};

@@ -36,4 +36,10 @@ pub trait ContributionCatalog: Send + Sync {
         &'a self,
         release: &'a PluginRelease,
     ) -> BoxFuture<'a, Result<Option<InstalledRelease>, CatalogError>>;
+
+    /// Where it looks for the release, as messages to an operator name it: a release that one machine
+    /// lacks is found by its place. By default nothing is said.
+    fn place(&self, _release: &PluginRelease) -> Option<String> {
+        None
+    }
 }

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use super::catalog::{BoxFuture, CatalogError, ContributionCatalog};
 use super::contribution::{Contribution, InstalledRelease, Payload};
 use super::manifest::{Manifest, ManifestContribution, ProblemCode, Problems, ReleaseError};
-use crate::ids::PluginRelease;
+use super::step::Step;
+use crate::ids::{Direction, PluginRelease};
 
 /// Bytes of one payload file, at most: above any policy's own limit, so that a policy still tells
 /// its authors about the limit that counts.
@@ -158,18 +159,38 @@ impl FolderCatalog {
         Self(Layout::Single(folder.into()))
     }
 
+    /// The folder of a release, whether it is there or not.
+    fn folder(&self, release: &PluginRelease) -> PathBuf {
+        match &self.0 {
+            Layout::Tree(root) => {
+                root.join(release.code.as_str()).join(release.version.to_string())
+            }
+            Layout::Single(folder) => folder.clone(),
+        }
+    }
+
+    /// The file of a step's payload, as the manifest of its release names it; none where that cannot
+    /// be told. For messages: what is decided on comes from [`FolderCatalog::read`].
+    pub fn payload_file(&self, step: &Step) -> Option<PathBuf> {
+        let folder = self.folder(&step.release);
+        let text = fs::read_to_string(folder.join("plugin.toml")).ok()?;
+        let manifest = Manifest::parse(&text, &mut Problems::default())?;
+        let mut contributions = manifest.contributions.into_iter();
+        let contribution = contributions.find(|it| it.key == step.contribution)?;
+        let file = match step.direction {
+            Direction::Forward => contribution.forward,
+            Direction::Compensate => contribution.compensation?,
+        };
+        Some(folder.join(file))
+    }
+
     /// Reads the release, blocking.
     ///
     /// # Errors
     ///
     /// The folder is there but cannot be read, or is no release.
     pub fn read(&self, release: &PluginRelease) -> Result<Option<InstalledRelease>, CatalogError> {
-        let folder = match &self.0 {
-            Layout::Tree(root) => {
-                root.join(release.code.as_str()).join(release.version.to_string())
-            }
-            Layout::Single(folder) => folder.clone(),
-        };
+        let folder = self.folder(release);
         match fs::metadata(&folder) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -205,5 +226,9 @@ impl ContributionCatalog for FolderCatalog {
                 .await
                 .map_err(|error| CatalogError::Unavailable(Box::new(error)))?
         })
+    }
+
+    fn place(&self, release: &PluginRelease) -> Option<String> {
+        Some(self.folder(release).display().to_string())
     }
 }

@@ -122,22 +122,36 @@ pub async fn resolve(
     needs: Needs,
 ) -> Result<Resolution, CatalogError> {
     let installed = catalog.installed(&step.release).await?;
-    Ok(compare(step, installed.as_ref(), needs))
-}
-
-fn compare(step: &Step, installed: Option<&InstalledRelease>, needs: Needs) -> Resolution {
     let mut refusals = Vec::new();
     if needs == Needs::RepeatableSql {
         recorded_conditions(step, &mut refusals);
     }
-    let Some(installed) = installed else {
-        refusals.push(Refusal::new(
-            RefusalCode::ReleaseNotInstalled,
-            format!("plugin release `{}` is not installed", step.release),
-            "install the release the plan was made for",
-        ));
-        return Resolution { payload: None, refusals };
-    };
+    Ok(match installed {
+        Some(installed) => compare(step, &installed, needs, refusals),
+        None => {
+            refusals.push(not_installed(step, catalog));
+            Resolution { payload: None, refusals }
+        }
+    })
+}
+
+/// Another machine may well have it, so the place is named that was looked at.
+fn not_installed(step: &Step, catalog: &dyn ContributionCatalog) -> Refusal {
+    let place = catalog.place(&step.release);
+    let place = place.map(|place| format!(": nothing is at `{place}`")).unwrap_or_default();
+    Refusal::new(
+        RefusalCode::ReleaseNotInstalled,
+        format!("plugin release `{}` is not installed{place}", step.release),
+        "install the release the plan was made for",
+    )
+}
+
+fn compare(
+    step: &Step,
+    installed: &InstalledRelease,
+    needs: Needs,
+    mut refusals: Vec<Refusal>,
+) -> Resolution {
     publication_condition(step, installed, &mut refusals);
     let Some(contribution) = installed.contribution(&step.contribution) else {
         refusals.push(Refusal::new(

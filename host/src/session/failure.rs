@@ -207,6 +207,19 @@ impl ServerFailure {
         }
     }
 
+    /// What to do when it is the control catalog that answered so. Its account needs other rights
+    /// than a target's.
+    pub(crate) const fn control_help(&self) -> &'static str {
+        match self {
+            Self::CatalogDenied => {
+                "if the catalog is there (`CREATE DATABASE`), run as an administrator, with its name \
+                 and the account's: `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON \
+                 <control catalog>.* TO <control account>`"
+            }
+            failure => failure.help(),
+        }
+    }
+
     /// What to do.
     pub const fn help(&self) -> &'static str {
         match self {

@@ -173,9 +173,10 @@ impl TargetError {
     }
 
     /// What to do: a command or an exact edit.
-    pub const fn help(&self) -> &'static str {
+    pub fn help(&self) -> &'static str {
         match self {
-            Self::Server { failure, .. } => failure.help(),
+            Self::Server { side: Side::Target, failure } => failure.help(),
+            Self::Server { side: Side::Control, failure } => failure.control_help(),
             Self::CatalogMismatch { .. } => {
                 "set FACTORY_PLUGIN_SQL_TARGET_ALLOWED_CATALOG and the URL's catalog to the same \
                  name, in the server's spelling"
@@ -194,6 +195,11 @@ impl TargetError {
             Self::ServerReadOnly { .. } => "point the URL at the writer",
             Self::ClusterNotReady { .. } => "wait until the node has joined, or point at another",
             Self::BinlogStatements => "set binlog_format=ROW (or MIXED) on the server",
+            Self::GrantsBeyond { findings } if findings.iter().any(|it| it.through_public) => {
+                "take from PUBLIC what everyone has, as a new MariaDB gives it: `REVOKE ALL PRIVILEGES, \
+                 GRANT OPTION FROM PUBLIC`; for the rest, `tollgate target grants` prints the SQL of a \
+                 confined account"
+            }
             Self::GrantsBeyond { .. } => {
                 "make a confined account: `tollgate target grants` prints the SQL; or set \
                  FACTORY_PLUGIN_SQL_TARGET_GRANT_CHECK=warn"

@@ -67,7 +67,8 @@ impl Grants {
         if !control.is_empty() {
             let privileges = privileges.into_iter().collect();
             let reach = GrantReach::ControlCatalog;
-            others.insert(0, GrantFinding { privileges, reach });
+            let through_public = control.iter().all(|finding| finding.through_public);
+            others.insert(0, GrantFinding { privileges, reach, through_public });
         }
         others
     }

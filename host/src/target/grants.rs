@@ -35,27 +35,46 @@ pub struct GrantFinding {
     pub privileges: Vec<String>,
     /// What they reach.
     pub reach: GrantReach,
+    /// Whether the account has them as everyone does, through MariaDB's PUBLIC.
+    pub through_public: bool,
+}
+
+/// Privileges that a message names; a new MariaDB gives PUBLIC more than a dozen.
+const PRIVILEGES_SHOWN_MAX: usize = 3;
+
+/// The first privileges, and how many more there are.
+fn shortened(privileges: &[String]) -> String {
+    let (shown, rest) = privileges.split_at(privileges.len().min(PRIVILEGES_SHOWN_MAX));
+    match rest.len() {
+        0 => shown.join(", "),
+        count => format!("{} and {count} more", shown.join(", ")),
+    }
 }
 
 impl fmt::Display for GrantFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let privileges = self.privileges.join(", ");
-        match &self.reach {
-            GrantReach::Server => write!(f, "{privileges} on the server or every catalog"),
-            GrantReach::Catalog(name) if privileges.is_empty() => {
+        let privileges = shortened(&self.privileges);
+        self.reach.write(f, &privileges)?;
+        if self.through_public { f.write_str(", through PUBLIC") } else { Ok(()) }
+    }
+}
+
+impl GrantReach {
+    fn write(&self, f: &mut fmt::Formatter<'_>, privileges: &str) -> fmt::Result {
+        match self {
+            Self::Server => write!(f, "{privileges} on the server or every catalog"),
+            Self::Catalog(name) if privileges.is_empty() => {
                 write!(f, "the catalog `{name}` is open to it (to every account, or by a role)")
             }
-            GrantReach::Catalog(name) => write!(f, "{privileges} on the catalog `{name}`"),
-            GrantReach::ControlCatalog => f.write_str("it reaches the control catalog"),
-            GrantReach::Pattern(text) => {
+            Self::Catalog(name) => write!(f, "{privileges} on the catalog `{name}`"),
+            Self::ControlCatalog => f.write_str("it reaches the control catalog"),
+            Self::Pattern(text) => {
                 write!(f, "{privileges} on every catalog that matches `{text}`")
             }
-            GrantReach::Account => f.write_str("it may act as another account (PROXY)"),
-            GrantReach::Others => {
-                f.write_str("it may pass its privileges on (GRANT or ADMIN OPTION)")
-            }
-            GrantReach::Role(name) => write!(f, "the role `{name}`, which it cannot look into"),
-            GrantReach::Unknown => f.write_str("a grant that is not understood"),
+            Self::Account => f.write_str("it may act as another account (PROXY)"),
+            Self::Others => f.write_str("it may pass its privileges on (GRANT or ADMIN OPTION)"),
+            Self::Role(name) => write!(f, "the role `{name}`, which it cannot look into"),
+            Self::Unknown => f.write_str("a grant that is not understood"),
         }
     }
 }
@@ -80,6 +99,8 @@ pub(super) struct Grants {
     pub(super) roles: BTreeSet<String>,
     /// Whether the catalog is granted through a pattern with an unescaped `_`.
     pub(super) has_wildcard: bool,
+    /// Whether the line that is read now is of PUBLIC.
+    reads_public: bool,
 }
 
 impl Grants {
@@ -104,6 +125,13 @@ impl Grants {
             return;
         };
         let (granted, rest) = tokens.split_at(to);
+        self.reads_public = rest.get(1).is_some_and(|grantee| grantee.is_word("PUBLIC"));
+        self.take_granted(granted, rest, reading);
+        self.reads_public = false;
+    }
+
+    /// What is between GRANT and TO, and the rest from TO on.
+    fn take_granted(&mut self, granted: &[Token], rest: &[Token], reading: GrantReading<'_>) {
         let has_option = |kind: &str| {
             rest.windows(2)
                 .any(|pair| matches!(pair, [a, b] if a.is_word(kind) && b.is_word("OPTION")))
@@ -171,7 +199,8 @@ impl Grants {
     }
 
     pub(super) fn found(&mut self, privileges: Vec<String>, reach: GrantReach) {
-        self.findings.insert(GrantFinding { privileges, reach });
+        let through_public = self.reads_public;
+        self.findings.insert(GrantFinding { privileges, reach, through_public });
     }
 }
 

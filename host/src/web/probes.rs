@@ -8,6 +8,7 @@ use axum::{Json, Router};
 use serde::Serialize;
 
 use super::metrics;
+use crate::executor::Missing;
 use crate::worker::{NotReady, Readiness};
 
 /// `/healthz`, `/readyz` and `/metrics` of a worker.
@@ -51,6 +52,9 @@ struct ReasonLine {
     /// Absent of a drain.
     #[serde(skip_serializing_if = "Option::is_none")]
     for_seconds: Option<u64>,
+    /// What is wrong, as a status names it; absent of a drain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<Missing>,
 }
 
 async fn ready<F>(State(readiness): State<F>) -> Response
@@ -59,14 +63,15 @@ where
 {
     let now = readiness();
     let status = if now.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let reasons = now.reasons().into_iter().map(line).collect();
+    let reasons = now.reasons().iter().map(line).collect();
     (status, Json(Answer { ready: now.is_ready(), reasons })).into_response()
 }
 
-fn line(reason: NotReady) -> ReasonLine {
+fn line(reason: &NotReady) -> ReasonLine {
     ReasonLine {
         code: reason.code(),
         message: reason.message(),
         for_seconds: reason.lasting().map(|time| time.as_secs()),
+        causes: reason.causes().to_vec(),
     }
 }

@@ -13,7 +13,7 @@ use super::badge::Badge;
 use super::executions::direction;
 use super::frame::{Frame, LastError, Moment, Prose, Trouble, render};
 use super::observer::{ATTENTION_MAX, LedgerOverview, Observer, OutboxOverview};
-use crate::executor::{PolicyStatus, RegistryStatus, SqlTargetState};
+use crate::executor::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
 use crate::ledger::{Receipt, Standing};
 use crate::outbox::{ListedStep, Status};
 use crate::text::visible;
@@ -48,6 +48,8 @@ struct MissingView {
 
 struct Facts {
     executor: String,
+    /// Why it is not installed, when the target does not say so.
+    executor_missing: Option<MissingView>,
     executors: Vec<String>,
     environment: Option<String>,
     catalog: Option<String>,
@@ -129,6 +131,7 @@ fn facts(observer: &Observer, status: Option<&RegistryStatus>) -> Facts {
     match (status, observer.known()) {
         (Some(status), _) => Facts {
             executor: status.executor.to_string(),
+            executor_missing: status.executor_missing.as_ref().map(MissingView::of),
             executors: status.executors.iter().map(ToString::to_string).collect(),
             environment: status.environment.as_ref().map(ToString::to_string),
             catalog: status.catalog.as_ref().map(ToString::to_string),
@@ -136,6 +139,7 @@ fn facts(observer: &Observer, status: Option<&RegistryStatus>) -> Facts {
         },
         (None, known) => Facts {
             executor: known.map(|known| known.executor().to_string()).unwrap_or_default(),
+            executor_missing: None,
             executors: Vec::new(),
             environment: observer.environment().map(ToString::to_string),
             catalog: observer.catalog().map(ToString::to_string),
@@ -179,15 +183,18 @@ impl TargetView {
             Some(SqlTargetState::Ready { warnings }) => ("Warnings", warnings.as_slice()),
             Some(SqlTargetState::Disabled) | None => ("", [].as_slice()),
         };
-        let missing = missing
-            .iter()
-            .map(|it| MissingView {
-                key: visible(&it.key),
-                message: Prose::of(&it.message),
-                help: Prose::of(&it.help),
-            })
-            .collect();
+        let missing = missing.iter().map(MissingView::of).collect();
         Self { state: word, class, glyph, meaning, missing_title, missing }
+    }
+}
+
+impl MissingView {
+    fn of(missing: &Missing) -> Self {
+        Self {
+            key: visible(&missing.key),
+            message: Prose::of(&missing.message),
+            help: Prose::of(&missing.help),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::link::{Away, Link};
@@ -11,13 +11,18 @@ use super::readiness::Side;
 use super::receipt;
 use crate::clock::jittered;
 use crate::executor::{
-    BoxFuture, ExecutionError, Executor, ExecutorUnavailable, Outcome, Uncertainty,
+    BoxFuture, ExecutionError, Executor, ExecutorUnavailable, Missing, Outcome, SqlTargetState,
+    Uncertainty,
 };
 use crate::ids::ExecutorCode;
 use crate::outbox::{Claim, Reason, Report};
+use crate::plan::{CatalogError, Refusal, RefusalCode};
 
 /// How long a step waits that nothing can carry out now: a target's restart takes about as long.
 const UNAVAILABLE_WAIT: Duration = Duration::from_secs(15);
+
+/// How often is said again that a claim cannot be renewed.
+const SAY_AGAIN: Duration = Duration::from_mins(1);
 
 /// How long ending what a dropped step left may take: to connect and to kill one session. Service
 /// managers have been waiting for the grace period by then.
@@ -38,15 +43,8 @@ pub(super) enum Delivered {
 pub(super) async fn deliver(shared: &Shared, link: &mut Link, claim: &Claim) -> Delivered {
     let executor = match installed(shared, claim.executor()).await {
         Ok(executor) => executor,
-        Err(error) => {
-            tracing::warn!("the step waits: {error}");
-            if matches!(error, ExecutorUnavailable::TargetIncomplete(_)) {
-                shared.readiness.is_away(Side::Target, "target-incomplete");
-            }
-            return Delivered::Reported(unavailable(Reason::new(
-                "executor-unavailable",
-                &error.to_string(),
-            )));
+        Err(message) => {
+            return Delivered::Reported(waits(Reason::new("executor-unavailable", &message)));
         }
     };
     let executing = Box::pin(async {
@@ -76,6 +74,7 @@ async fn attend(
     mut executing: BoxFuture<'_, Report>,
 ) -> Delivered {
     let mut wait = claim.renew_interval();
+    let mut unrenewed = None;
     loop {
         tokio::select! {
             biased;
@@ -91,14 +90,45 @@ async fn attend(
             return Delivered::Reported(report);
         }
         wait = match renewed {
-            Ok(true) => claim.renew_interval(),
+            Ok(true) => {
+                unrenewed = None;
+                claim.renew_interval()
+            }
             Ok(false) => return Delivered::ClaimLost,
             // Still ours as far as anyone knows; the target's own lease decides what may run.
             Err(Away { code }) => {
-                tracing::warn!(code, "the claim could not be renewed");
-                jittered(claim.renew_interval() / 4)
+                let first = || Unrenewed::new(claim.renew_interval() / 4);
+                unrenewed.get_or_insert_with(first).again(code, claim.renew_interval())
             }
         };
+    }
+}
+
+/// A claim that cannot be renewed for now.
+#[derive(Debug)]
+struct Unrenewed {
+    since: Instant,
+    said: Option<(&'static str, Instant)>,
+    wait: Duration,
+}
+
+impl Unrenewed {
+    fn new(wait: Duration) -> Self {
+        Self { since: Instant::now(), said: None, wait }
+    }
+
+    /// It failed once more: says so at each change and each minute; the wait before the next time,
+    /// which doubles up to the bound.
+    fn again(&mut self, code: &'static str, wait_max: Duration) -> Duration {
+        let is_said = |(said, at): (&str, Instant)| said == code && at.elapsed() < SAY_AGAIN;
+        if !self.said.is_some_and(is_said) {
+            self.said = Some((code, Instant::now()));
+            let for_s = self.since.elapsed().as_secs();
+            tracing::warn!(code, for_s, "the claim could not be renewed; it is tried again");
+        }
+        let wait = self.wait;
+        self.wait = (wait * 2).min(wait_max);
+        jittered(wait)
     }
 }
 
@@ -121,18 +151,23 @@ async fn renew(
     }
 }
 
-/// The executor, looking once more at a target that was not ready.
-async fn installed(
-    shared: &Shared,
-    code: &ExecutorCode,
-) -> Result<Arc<dyn Executor>, ExecutorUnavailable> {
-    match shared.registry.executor(code) {
-        Err(ExecutorUnavailable::TargetIncomplete(_)) => {
-            shared.registry.status().await;
-            shared.registry.executor(code)
-        }
-        found => found,
+/// The executor, looking once more at a target that was not ready; else why there is none, with all
+/// that is missing.
+async fn installed(shared: &Shared, code: &ExecutorCode) -> Result<Arc<dyn Executor>, String> {
+    let found = shared.registry.executor(code);
+    if !matches!(found, Err(ExecutorUnavailable::TargetIncomplete(_))) {
+        return found.map_err(|error| error.to_string());
     }
+    let status = shared.registry.status().await;
+    shared.registry.executor(code).map_err(|error| {
+        let SqlTargetState::Incomplete { missing } = status.sql_target else {
+            return error.to_string();
+        };
+        let listed: Vec<String> =
+            missing.iter().map(|it| format!("{}: {}", it.key, it.message)).collect();
+        shared.readiness.is_away(Side::Target, missing);
+        format!("{error}: {}", listed.join("; "))
+    })
 }
 
 /// What the outcome means for the outbox.
@@ -144,14 +179,19 @@ fn report(shared: &Shared, claim: &Claim, outcome: Outcome) -> Report {
             }
             Report::Applied(receipt)
         }
+        Outcome::NotApplied { error, .. } if lacks_release(&error) => {
+            let reason = Reason::new(lack_code(&error), &message(&error));
+            waits(reason)
+        }
         Outcome::NotApplied { error, retryable } => {
             let reason = Reason::new(error.code(), &message(&error));
             match error {
                 ExecutionError::Superseded { .. } => Report::Superseded(reason),
                 // Nothing was sent: a target that is away for an hour uses up no attempts.
                 ExecutionError::Target(error) if retryable => {
-                    shared.readiness.is_away(Side::Target, error.code());
-                    unavailable(reason)
+                    let cause = Missing::new(error.code(), with_causes(&error), error.help());
+                    shared.readiness.is_away(Side::Target, vec![cause]);
+                    waits(reason)
                 }
                 _ if retryable => Report::Failed(reason),
                 _ => Report::Refused(reason),
@@ -165,18 +205,69 @@ fn report(shared: &Shared, claim: &Claim, outcome: Outcome) -> Report {
     }
 }
 
-pub(super) fn unavailable(reason: Reason) -> Report {
+/// Whether it is this worker that has no such release, or a broken one: on a machine that lags behind
+/// in a deployment, that says nothing about the step, which another worker may carry out.
+fn lacks_release(error: &ExecutionError) -> bool {
+    match error {
+        ExecutionError::Catalog(_) => true,
+        ExecutionError::Refused { refusals, .. } => refusals.iter().all(is_not_installed),
+        _ => false,
+    }
+}
+
+fn is_not_installed(refusal: &Refusal) -> bool {
+    refusal.code == RefusalCode::ReleaseNotInstalled
+}
+
+fn lack_code(error: &ExecutionError) -> &'static str {
+    match error {
+        ExecutionError::Refused { .. } => RefusalCode::ReleaseNotInstalled.as_str(),
+        error => error.code(),
+    }
+}
+
+/// There is nothing here that could carry it out now.
+pub(super) fn waits(reason: Reason) -> Report {
+    tracing::warn!(code = reason.code, "the step waits: {}", reason.message);
     Report::Unavailable { reason, retry_after: jittered(UNAVAILABLE_WAIT) }
 }
 
-/// The error in one line: every refusal, or what caused it. Of a catalog's error only the first
-/// line: the rest is an embedder's own text.
+/// The error and what caused it, in one line.
+pub(super) fn with_causes(error: &dyn Error) -> String {
+    let causes = std::iter::successors(Some(error), |cause| (*cause).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// The error in one line: every refusal, or what caused it. Of a catalog that cannot be read only the
+/// error itself: the rest is an embedder's own text.
 fn message(error: &ExecutionError) -> String {
     let mut parts = vec![error.to_string()];
     parts.extend(error.refusals().iter().map(|refusal| refusal.message.clone()));
-    if !matches!(error, ExecutionError::Catalog(_)) {
+    if !matches!(error, ExecutionError::Catalog(CatalogError::Unavailable(_))) {
         let causes = std::iter::successors(error.source(), |cause| (*cause).source());
         parts.extend(causes.map(ToString::to_string));
     }
-    parts.join(": ")
+    // A broken release lists its problems, a line each.
+    parts.join(": ").lines().map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_cannot_be_renewed_is_asked_for_ever_less_often() {
+        let bound = Duration::from_secs(4);
+        let mut unrenewed = Unrenewed::new(Duration::from_secs(1));
+        let waits: Vec<Duration> = (0..4).map(|_| unrenewed.again("code", bound)).collect();
+        for (wait, base) in waits.iter().zip([1, 2, 4, 4]) {
+            let base = Duration::from_secs(base);
+            assert!(*wait <= base && *wait >= base / 2, "{waits:?}");
+        }
+        let said = unrenewed.said.unwrap();
+        unrenewed.again("code", bound);
+        assert_eq!(unrenewed.said, Some(said), "said once");
+        unrenewed.again("another", bound);
+        assert_eq!(unrenewed.said.unwrap().0, "another", "and at each change");
+    }
 }

@@ -22,7 +22,14 @@ impl Default for Drain {
 impl Drain {
     /// From now on nothing is claimed; what runs may end within the grace period.
     pub fn request(&self) {
-        self.reach(Phase::Draining);
+        self.request_because("asked for");
+    }
+
+    /// The same for a reason that the log names, such as a signal.
+    pub fn request_because(&self, reason: &'static str) {
+        if self.reach(Phase::Draining) {
+            tracing::info!(reason, "draining: nothing new is claimed");
+        }
     }
 
     /// Whether it was asked for.
@@ -45,7 +52,8 @@ impl Drain {
         self.reached(Phase::GraceOver).await;
     }
 
-    fn reach(&self, phase: Phase) {
+    /// Whether it was not reached before.
+    fn reach(&self, phase: Phase) -> bool {
         // Never back: a second request changes nothing.
         self.0.send_if_modified(|now| {
             let is_further = phase > *now;
@@ -53,7 +61,7 @@ impl Drain {
                 *now = phase;
             }
             is_further
-        });
+        })
     }
 
     async fn reached(&self, phase: Phase) {
@@ -72,7 +80,7 @@ mod tests {
         let drain = Drain::default();
         assert!(!drain.is_requested());
         let other = drain.clone();
-        other.request();
+        other.request_because("idle");
         drain.requested().await;
         drain.end_grace();
         drain.request();

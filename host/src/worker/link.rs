@@ -1,12 +1,14 @@
 //! A slot's control connection: opened when it is needed, and again after it broke.
 
 use super::Shared;
+use super::delivery::with_causes;
 use super::readiness::Side;
 use crate::control::ControlConnection;
+use crate::executor::Missing;
 use crate::metrics::{RenewedLease, metrics};
 use crate::outbox::{Belonging, Claim, ClaimLost, OutboxFault, Recorded, Report};
 
-/// The control server did not answer; the code says how.
+/// The control server did not answer, or not as it must; the code says how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Away {
     pub(super) code: &'static str,
@@ -71,7 +73,8 @@ impl Link {
         let connection = match self.0.take() {
             Some(connection) => connection,
             None => shared.control.open().await.map_err(|error| {
-                shared.readiness.is_away(Side::Control, error.code());
+                let cause = Missing::new(error.code(), with_causes(&error), error.help());
+                shared.readiness.is_away(Side::Control, vec![cause]);
                 Away { code: error.code() }
             })?,
         };
@@ -87,12 +90,8 @@ impl Link {
             }
             Err(fault) => {
                 self.0 = None;
-                if let OutboxFault::Unfit(_) = &fault
-                    && shared.readiness.now(false).control_unreachable_since.is_none()
-                {
-                    tracing::error!(code = fault.code(), help = fault.help(), "{fault}");
-                }
-                shared.readiness.is_away(Side::Control, fault.code());
+                let cause = Missing::new(fault.code(), with_causes(&fault), fault.help());
+                shared.readiness.is_away(Side::Control, vec![cause]);
                 Err(Away { code: fault.code() })
             }
         }

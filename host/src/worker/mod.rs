@@ -9,7 +9,8 @@
 //! Any number of workers, on any number of machines, share one outbox: nothing but the control
 //! server coordinates them.
 //!
-//! [`check_plan`] is what has to hold before a plan is enqueued; [`reconcile()`] holds what was applied
+//! [`check_control`] is what has to hold before a worker is started, [`check_plan`] before a plan is
+//! enqueued; [`reconcile()`] holds what was applied
 //! against the ledger.
 
 mod delivery;
@@ -21,7 +22,10 @@ mod readiness;
 mod receipt;
 mod reconcile;
 mod slot;
+mod start;
 mod submission;
+mod tally;
+mod target_watch;
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,11 +43,14 @@ use crate::plan::ContributionCatalog;
 use self::elsewhere::Elsewhere;
 use self::pace::Pace;
 use self::readiness::Watch;
+use self::tally::Tally;
 
 pub use drain::Drain;
-pub use readiness::{NotReady, Readiness};
+pub use readiness::{NotReady, Readiness, Trouble};
 pub use reconcile::{ReconcileError, reconcile};
+pub use start::{StartError, check_control};
 pub use submission::{StepProblem, SubmissionError, check_plan};
+pub use tally::Ended;
 
 /// Bounds of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,18 +102,12 @@ struct Shared {
     options: WorkerOptions,
     drain: Drain,
     readiness: Watch,
+    tally: Tally,
     /// Only its holder looks for work; what it guards is the interval of looking.
     turnstile: Mutex<Pace>,
     elsewhere: Mutex<Elsewhere>,
     /// A step of ours made the next one due.
     work: Notify,
-}
-
-/// How a worker ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
-    /// Steps that were dropped because the grace period was over. They are delivered again.
-    pub dropped: usize,
 }
 
 impl Worker {
@@ -126,6 +127,7 @@ impl Worker {
                 contributions,
                 options,
                 readiness: Watch::default(),
+                tally: Tally::default(),
                 drain,
                 turnstile: Mutex::default(),
                 elsewhere: Mutex::default(),
@@ -152,23 +154,19 @@ impl Worker {
         for _ in 0..shared.options.concurrency.max(1) {
             slots.spawn(slot::run(Arc::clone(shared)));
         }
-        let mut dropped = 0;
         let grace = async {
             shared.drain.requested().await;
-            tracing::info!(
-                grace_s = shared.options.grace.as_secs(),
-                "draining: nothing new is claimed"
-            );
             tokio::time::sleep(shared.options.grace).await;
             shared.drain.end_grace();
         };
-        tokio::pin!(grace);
+        let looking = target_watch::keep(shared);
+        tokio::pin!(grace, looking);
         let mut is_over = false;
         loop {
             tokio::select! {
                 joined = slots.join_next() => match joined {
-                    None => return Ended { dropped },
-                    Some(Ok(count)) => dropped += count,
+                    None => return shared.tally.ended(),
+                    Some(Ok(())) => {}
                     Some(Err(error)) => {
                         // An executor's panic: its step's claim runs out, the slot is replaced.
                         tracing::error!(panicked = error.is_panic(), "a slot of the worker ended early");
@@ -178,6 +176,8 @@ impl Worker {
                     }
                 },
                 () = &mut grace, if !is_over => is_over = true,
+                // It ends with this future: nobody asks a worker that is gone.
+                () = &mut looking => {}
             }
         }
     }

@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use super::Shared;
-use super::delivery::unavailable;
+use super::delivery::{waits, with_causes};
 use super::readiness::Side;
 use crate::clock::jittered;
-use crate::executor::ReceiptUnread;
+use crate::executor::{Missing, ReceiptUnread};
 use crate::outbox::{Claim, FORWARD_RECEIPT_LOST, Reason, Report};
 
 /// How long a compensation waits when the ledger could not be read.
@@ -31,9 +31,12 @@ pub(super) async fn missing(shared: &Shared, claim: &Claim) -> Option<Report> {
             tracing::error!(code = FORWARD_RECEIPT_LOST, "{message}");
             Some(Report::Lost(Reason::new(FORWARD_RECEIPT_LOST, &message)))
         }
-        Err(error @ ReceiptUnread::Target(_)) => {
-            shared.readiness.is_away(Side::Target, error.code());
-            Some(unavailable(Reason::new(error.code(), &error.to_string())))
+        Err(ReceiptUnread::Target(error)) => {
+            let (code, message) = (error.code(), with_causes(&error));
+            shared
+                .readiness
+                .is_away(Side::Target, vec![Missing::new(code, &message, error.help())]);
+            Some(waits(Reason::new(code, &message)))
         }
         Err(error @ ReceiptUnread::Ledger(_)) => Some(Report::Unknown {
             reason: Reason::new(error.code(), &error.to_string()),

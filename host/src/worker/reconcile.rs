@@ -4,6 +4,9 @@
 //! lost effects that the control side counts as done. Nothing delivers such a step again, so nobody
 //! would notice: here both sides are held against each other. Nothing is written, and which side is
 //! right is for a person.
+//!
+//! A step that was taken back, by a compensation that the ledger has as done, is not missed: that its
+//! effect is gone is what was asked for.
 
 use std::collections::BTreeSet;
 
@@ -66,8 +69,8 @@ impl ReconcileError {
     }
 }
 
-/// The steps that the outbox of this environment has as applied on the target, in order of their enqueueing, and the
-/// ledger does not have as done.
+/// The steps that the outbox of this environment has as applied on the target, in order of their
+/// enqueueing, and the ledger does not have as done. Without those whose compensation it has as done.
 ///
 /// # Errors
 ///
@@ -86,9 +89,10 @@ pub async fn reconcile(
             return Err(error.into());
         }
     };
-    let mut unknown = Vec::new();
+    let mut unknown: Vec<ListedStep> = Vec::new();
+    let mut taken_back = BTreeSet::new();
     let mut after = 0;
-    let compared = loop {
+    let compared: Result<(), ReconcileError> = loop {
         let steps = outbox.applied_sql(&mut control, after, BATCH_COUNT_MAX).await;
         let steps = match steps {
             Ok(steps) => steps,
@@ -96,23 +100,28 @@ pub async fn reconcile(
         };
         let Some(last) = steps.last() else { break Ok(()) };
         after = last.id;
-        match not_done(&mut target, ledger, steps).await {
-            Ok(steps) => unknown.extend(steps),
+        match split(&mut target, ledger, steps).await {
+            Ok((done, others)) => {
+                taken_back.extend(done.into_iter().filter_map(|step| step.reverses));
+                unknown.extend(others);
+            }
             Err(error) => break Err(error.into()),
         }
     };
     target.close().await;
     control.close().await;
-    compared.map(|()| unknown)
+    compared?;
+    unknown.retain(|step| !taken_back.contains(&step.step_key));
+    Ok(unknown)
 }
 
-async fn not_done(
+/// The steps that the ledger has as done, and the others.
+async fn split(
     target: &mut TargetConnection,
     ledger: &Ledger,
-    mut steps: Vec<ListedStep>,
-) -> Result<Vec<ListedStep>, ReadError> {
+    steps: Vec<ListedStep>,
+) -> Result<(Vec<ListedStep>, Vec<ListedStep>), ReadError> {
     let keys: Vec<_> = steps.iter().map(|step| step.step_key.clone()).collect();
     let done: BTreeSet<_> = ledger.done(target, &keys).await?.into_iter().collect();
-    steps.retain(|step| !done.contains(&step.step_key));
-    Ok(steps)
+    Ok(steps.into_iter().partition(|step| done.contains(&step.step_key)))
 }

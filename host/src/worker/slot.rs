@@ -16,10 +16,9 @@ const RECORD_WAIT_MIN: Duration = Duration::from_millis(100);
 /// The longest one.
 const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Works until the drain; gives the number of steps that were dropped.
-pub(super) async fn run(shared: Arc<Shared>) -> usize {
+/// Works until the drain.
+pub(super) async fn run(shared: Arc<Shared>) {
     let mut link = Link::default();
-    let mut dropped = 0;
     while let Some(claim) = next(&shared, &mut link).await {
         let span = tracing::info_span!(
             "delivery",
@@ -27,11 +26,9 @@ pub(super) async fn run(shared: Arc<Shared>) -> usize {
             plan = %claim.plan(),
             attempt = claim.attempt(),
         );
-        let was_dropped = carry_out(&shared, &mut link, &claim).instrument(span).await;
-        dropped += usize::from(was_dropped);
+        carry_out(&shared, &mut link, &claim).instrument(span).await;
     }
     link.close().await;
-    dropped
 }
 
 /// Waits for a step; none when a drain is asked for.
@@ -55,7 +52,7 @@ async fn next(shared: &Shared, link: &mut Link) -> Option<Claim> {
             Ok(None)
                 if shared.options.until_idle && link.is_idle(shared).await.unwrap_or(false) =>
             {
-                shared.drain.request();
+                shared.drain.request_because("idle");
                 return None;
             }
             Ok(None) => {}
@@ -71,23 +68,25 @@ async fn next(shared: &Shared, link: &mut Link) -> Option<Claim> {
     None
 }
 
-/// Carries the step out and records it. True when it was dropped in the middle.
-async fn carry_out(shared: &Shared, link: &mut Link, claim: &Claim) -> bool {
+/// Carries the step out and records it.
+async fn carry_out(shared: &Shared, link: &mut Link, claim: &Claim) {
     tracing::info!(
         direction = %claim.step().direction,
         executor = %claim.executor(),
-        "step claimed"
+        "step taken from the outbox"
     );
-    let (report, was_dropped) = match delivery::deliver(shared, link, claim).await {
-        Delivered::Reported(report) => (report, false),
-        Delivered::Dropped => (Report::Released, true),
+    let report = match delivery::deliver(shared, link, claim).await {
+        Delivered::Reported(report) => report,
+        Delivered::Dropped => {
+            shared.tally.dropped();
+            Report::Released
+        }
         Delivered::ClaimLost => {
             tracing::warn!("the claim was lost while the step was carried out: nothing is written");
-            return false;
+            return;
         }
     };
     record(shared, link, claim, &report).await;
-    was_dropped
 }
 
 /// Records a report, for as long as it makes sense: when the lease is long over, the step is
@@ -99,6 +98,9 @@ async fn record(shared: &Shared, link: &mut Link, claim: &Claim, report: &Report
         match link.record(shared, claim, report).await {
             Ok(Ok(recorded)) => {
                 tracing::info!(status = recorded.status.as_str(), "step recorded");
+                if !matches!(report, Report::Released) {
+                    shared.tally.recorded(recorded.status);
+                }
                 if recorded.promoted {
                     shared.work.notify_one();
                 }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_mins(4);
 /// How many steps a worker has begun and not recorded.
 fn in_flight(worker: &Process) -> usize {
     let log = worker.log();
-    let claimed = log.matches("step claimed direction").count();
+    let claimed = log.matches("step taken from the outbox direction").count();
     claimed.saturating_sub(log.matches("step recorded").count())
 }
 

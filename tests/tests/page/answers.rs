@@ -66,6 +66,11 @@ async fn the_page_the_json_and_the_command_agree_in_every_state() {
         assert_eq!(missing.is_empty(), key.is_empty(), "{missing:?}");
         assert!(page.contains(key) && missing.iter().all(|it| it["key"] == key), "{missing:?}");
 
+        // The configured executor is sql-jdbc:v1, which there is none of without a target.
+        let lacking = shown["executorMissing"]["key"].as_str();
+        assert_eq!(lacking, (state == "disabled").then_some("executor-target-disabled"));
+        assert_eq!(page.contains("executor-target-disabled"), lacking.is_some(), "{page}");
+
         // Disabled is a state and no trouble, and whatever is missing is.
         let executions = served.get("/executions").body;
         let is_trouble = executions.contains("role=\"alert\"");

@@ -18,9 +18,14 @@ fn plugins() -> Plugin {
 }
 
 fn work(chain: &Chain, plugin: &Plugin) {
+    work_to(0, chain, plugin);
+}
+
+fn work_to(code: i32, chain: &Chain, plugin: &Plugin) -> String {
     let log = plugin.root().join("log");
     let mut worker = Process::start(chain, plugin, &[], &["--until-idle"], &log);
-    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    assert_eq!(worker.wait().code(), Some(code), "{}", worker.log());
+    worker.log()
 }
 
 fn command(chain: &Chain, arguments: &[&str]) -> Run {
@@ -110,6 +115,11 @@ async fn every_problem_of_a_plan_is_told_and_nothing_is_enqueued() {
         assert!(refused.stderr.contains(code), "{code}: {}", refused.stderr);
     }
     assert!(refused.stderr.contains("step `up:2:compensate`"), "{}", refused.stderr);
+    let file = plugin.root().join("rows/1.0.0/forward.sql").display().to_string();
+    let check = format!("run `tollgate check --catalog plugin_preview {file}`");
+    assert!(refused.stderr.contains(&check), "{}", refused.stderr);
+    let denied = command(&chain, &["check", "--catalog", "plugin_preview", &file]);
+    assert_eq!(denied.code(), Some(1), "the command that is named: {}", denied.stderr);
     let unknown = command(&chain, &["outbox", "up"]);
     assert_eq!(unknown.code(), Some(1));
     assert!(unknown.stderr.contains("plan `up` is not in the outbox"), "{}", unknown.stderr);
@@ -137,10 +147,15 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
     let plugin = Plugin::install("INSERT IGNORE INTO entry (id) VALUES (1)", None);
     let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
     assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
-    work(&chain, &plugin);
+    let log = work_to(6, &chain, &plugin);
+    assert!(log.contains("the worker ended applied=0 needs_attention=1"), "{log}");
+    assert!(log.contains("reason=\"idle\""), "{log}");
     let shown = command(&chain, &["outbox"]);
     assert!(shown.stdout.contains("NEEDS_ATTENTION"), "{}", shown.stdout);
     assert!(shown.stdout.contains("statement-failed"), "{}", shown.stdout);
+    let next =
+        "next: if the payload is wrong, `tollgate compensate up`, then publish a new version";
+    assert!(shown.stdout.contains(next), "{}", shown.stdout);
     chain.admin_run("CREATE TABLE entry (id INT PRIMARY KEY) ENGINE=InnoDB").await;
     assert_eq!(command(&chain, &["outbox", "retry", "up:1"]).code(), Some(0));
     work(&chain, &plugin);
@@ -148,6 +163,57 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
     let again = command(&chain, &["outbox", "retry", "up:1"]);
     assert_eq!(again.code(), Some(1));
     assert!(again.stderr.contains("it is APPLIED"), "{}", again.stderr);
+}
+
+#[tokio::test]
+async fn a_payload_that_was_started_too_often_has_two_ways_out_and_both_are_named() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("INSERT IGNORE INTO entry (id) VALUES (1)", None);
+    submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
+    work_to(6, &chain, &plugin);
+    assert_eq!(command(&chain, &["outbox", "retry", "up:1"]).code(), Some(0));
+    let once = [("SQL_TARGET_EXECUTION_COUNT_MAX", "1")];
+    let log = plugin.root().join("log");
+    let mut worker = Process::start(&chain, &plugin, &once, &["--until-idle"], &log);
+    assert_eq!(worker.wait().code(), Some(6), "{}", worker.log());
+    let shown = command(&chain, &["outbox", "up"]).stdout;
+    for part in [
+        "needs-attention: the payload was started once, as often as \
+         FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX allows; its last error was: ",
+        "see `tollgate receipts --key up:1`; then raise FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX",
+        "`tollgate outbox retry up:1`; or `tollgate compensate up`, then publish a new version",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn several_steps_are_retried_by_key_by_plan_and_by_code() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DELETE FROM missing WHERE id = 1", None);
+    for code in ["a", "b", "c"] {
+        let submitted = submit(&chain, &plugin, &plugin.document_of(code, &["orders"]));
+        assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    }
+    work_to(6, &chain, &plugin);
+    let due = |arguments: &[&str], code| {
+        let retried = command(&chain, &[&["outbox", "retry"], arguments].concat());
+        assert_eq!(retried.code(), Some(code), "{}", retried.stderr);
+        retried
+    };
+    let retried = due(&["a:1", "nope:1", "b:1"], 1);
+    assert_eq!(retried.stdout, "step `a:1` is due again\nstep `b:1` is due again\n");
+    assert!(retried.stderr.contains("`nope:1`"), "{}", retried.stderr);
+    assert!(due(&["--plan", "a"], 1).stderr.contains("no step of plan `a` needs attention"));
+    assert!(due(&["--code", "drift"], 1).stderr.contains("with the code `drift`"));
+    assert_eq!(due(&["--plan", "c"], 0).stdout, "step `c:1` is due again\n");
+    work_to(6, &chain, &plugin);
+    let retried = due(&["--code", "statement-failed"], 0);
+    assert_eq!(retried.stdout.lines().count(), 3, "{}", retried.stdout);
+    due(&[], 2);
+    due(&["a:1", "--plan", "a"], 2);
 }
 
 #[tokio::test]

@@ -7,9 +7,14 @@ use tollgate_tests::process::{Process, submit, tollgate};
 const LEDGER: &str = "factory_plugin_target_receipt";
 
 fn work(chain: &Chain, plugin: &Plugin) {
+    works_until(0, chain, plugin);
+}
+
+/// Works until idle and ends with this exit code.
+fn works_until(code: i32, chain: &Chain, plugin: &Plugin) {
     let log = plugin.root().join("log");
     let mut worker = Process::start(chain, plugin, &[], &["--until-idle"], &log);
-    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    assert_eq!(worker.wait().code(), Some(code), "{}", worker.log());
 }
 
 fn command(chain: &Chain, arguments: &[&str]) -> Run {
@@ -47,7 +52,7 @@ async fn lost() -> (Chain, Plugin) {
     chain.admin_run(&format!("DELETE FROM {LEDGER}")).await;
 
     assert_eq!(command(&chain, &["compensate", "up"]).code(), Some(0));
-    work(&chain, &plugin);
+    works_until(6, &chain, &plugin);
     let (status, code) = compensation(&chain).await;
     assert_eq!(
         (status.as_str(), code.as_deref()),
@@ -57,7 +62,12 @@ async fn lost() -> (Chain, Plugin) {
     let receipts: u32 = chain.value(&format!("SELECT COUNT(*) FROM {LEDGER}")).await;
     assert_eq!(receipts, 0, "the ledger was not told that there was nothing to do");
     let listed = command(&chain, &["outbox"]);
-    for part in ["step `up:1` was applied", "restore the receipt", "outbox retry up:1:compensate"] {
+    for part in [
+        "step `up:1` was applied",
+        "restore the receipt",
+        "next: restore that receipt",
+        "outbox retry up:1:compensate",
+    ] {
         assert!(listed.stdout.contains(part), "{part}: {}", listed.stdout);
     }
     (chain, plugin)

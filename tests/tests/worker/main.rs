@@ -6,4 +6,7 @@ mod kill;
 mod library;
 mod lost_receipt;
 mod probes;
+mod reconcile;
+mod releases;
 mod schemas;
+mod start;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tollgate_tests::chain::{Chain, Plugin};
-use tollgate_tests::process::{Process, tollgate};
+use tollgate_tests::process::{Process, submit, tollgate};
 use tollgate_tests::schema::Schema;
 
 /// Status and body of an answer.
@@ -71,6 +71,58 @@ async fn readiness_follows_the_control_server_and_the_drain() {
     worker.signal("TERM");
     assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
     assert!(TcpStream::connect(&address).is_err(), "gone with the process");
+}
+
+/// The only reason, once the answer is 503.
+fn reason(address: &str) -> Value {
+    assert_eq!(ready(address, 503).len(), 1);
+    let body: Value = serde_json::from_str(&ask(address, "/readyz").1).unwrap();
+    body["reasons"][0].clone()
+}
+
+#[tokio::test]
+async fn an_outbox_that_is_gone_is_told_from_a_server_that_is_away() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let log = plugin.root().join("log");
+    let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
+    let address = address(&worker);
+    ready(&address, 200);
+    chain.server.execute(&["DROP TABLE control_plane.factory_plugin_control_outbox"]).await;
+    let reason = reason(&address);
+    assert_eq!(reason["code"], "control-unusable");
+    // The first statement is refused; the next session compares the shape before it.
+    let keys = ["control-statement-refused", "outbox-unfit"].map(serde_json::Value::from);
+    assert!(keys.contains(&reason["causes"][0]["key"]), "{reason}");
+    assert_eq!(reason["causes"][0]["help"], "run `tollgate init control`");
+    worker.wait_until_it_says("the server is not usable");
+    assert!(worker.log().contains("help=\"run `tollgate init control`\""), "{}", worker.log());
+    chain.control().await;
+    ready(&address, 200);
+}
+
+#[tokio::test]
+async fn a_target_that_cannot_be_used_is_told_before_a_step_is_due_and_with_one() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let log = plugin.root().join("log");
+    let wrong = [("SQL_TARGET_PASSWORD", "wrong")];
+    let arguments = ["--probes-listen", "127.0.0.1:0"];
+    let worker = Process::start(&chain, &plugin, &wrong, &arguments, &log);
+    let reason = reason(&address(&worker));
+    assert_eq!(reason["code"], "target-unusable");
+    assert_eq!(reason["causes"][0]["key"], "target-access-denied");
+    worker.wait_until_it_says("the server is not usable: the target is not usable");
+
+    let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    worker.wait_until_it_says("status=\"PENDING\"");
+    let query = "SELECT last_error FROM factory_plugin_control_outbox";
+    let said: Vec<String> = chain.control_rows(query).await;
+    assert!(said[0].contains("target-access-denied: the target is not usable"), "{said:?}");
+    assert!(worker.log().contains(&said[0]) && !worker.log().contains("canary"), "{said:?}");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use self::report::Report;
 pub(super) use self::report::findings;
 use super::receipts::{self, Way};
 use super::sandbox::{RuntimeArguments, StoreArguments};
-use super::{Exit, Failure, Global, Run, configuration, output, sandbox};
+use super::{Exit, Failure, Global, Run, configuration, output, releases, sandbox};
 
 /// The catalog a dry run decides for while no target is configured.
 const REHEARSAL_CATALOG: &str = "plugin_preview";
@@ -91,6 +91,7 @@ impl Run for Execute {
         }
         let config = configuration::read(global)?;
         let executor = self.executor.clone().unwrap_or_else(|| config.executor.clone());
+        releases::is_folder(&self.folder, "name the folder that holds the release's plugin.toml")?;
         let release = read_release(&self.folder)?;
         let step = step(
             &release,

@@ -332,9 +332,10 @@ fn unclaimed(claim: Claim) -> Outcome {
         Claim::Granted(_) => return indeterminate(Uncertainty::ClaimUnanswered),
         Claim::Mismatch { fields, .. } => ExecutionError::IdentityMismatch(fields),
         Claim::PinRefused { .. } => ExecutionError::PinRefused,
-        Claim::NeedsAttention { recorded } => {
-            ExecutionError::NeedsAttention { execution_count: recorded.execution_count }
-        }
+        Claim::NeedsAttention { recorded } => ExecutionError::NeedsAttention {
+            execution_count: recorded.execution_count,
+            last_error: recorded.last_error,
+        },
         Claim::Pruned { .. } => ExecutionError::ReceiptPruned,
         Claim::Superseded { by, .. } => ExecutionError::Superseded { by },
     };
