@@ -5,11 +5,12 @@
 //
 // For each bundle: every digest of SHA256SUMS is computed again, the policy is asked again on this
 // JavaScript engine, and the decision digest is computed from its answer as docs/decision-digest.md
-// says. Prints the digest; exit code 1 when anything differs.
+// says. Prints the digest; exit code 1 when any of it differs. What it holds against the answer is the
+// decision, its digest, the statements and the receipt's digests; `tollgate evidence verify` compares
+// every member and every byte.
 
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -20,6 +21,17 @@ const GATE = 'tollgate:policy/gate@1.0.0';
 const OPERATIONS = ['create-table', 'drop-table', 'insert', 'delete'];
 const ACCESSES = ['create', 'drop', 'write', 'read'];
 const SEVERITIES = ['error', 'advisory'];
+const MANIFEST = '{"format":"tollgate-evidence","version":1}';
+const BEFORE = [
+  'manifest.json',
+  'request.json',
+  'payload.sql',
+  'policy/component.wasm',
+  'policy/policy.wit',
+  'policy/pin.toml',
+  'decision.json',
+  'decision.bin',
+];
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest();
 const digest = (bytes) => `sha256:${hash(bytes).toString('hex')}`;
@@ -69,12 +81,33 @@ async function decide(wasm, request) {
   }
 }
 
-/** The members of a bundle, as the system's tar reads them. */
+/**
+ * The members of a bundle: plain files of a ustar archive, under the names and in the order of
+ * docs/evidence.md. No other program is asked: a name is data, and never an argument.
+ */
 function read(bundle) {
-  const tar = (...args) => execFileSync('tar', args, { maxBuffer: 1 << 30 });
-  const names = tar('--list', '--file', bundle).toString().trimEnd().split('\n');
-  const content = (name) => tar('--extract', '--to-stdout', '--file', bundle, name);
-  return new Map(names.map((name) => [name, content(name)]));
+  const archive = readFileSync(bundle);
+  const members = new Map();
+  let at = 0;
+  const field = (from, to) => archive.toString('latin1', at + from, at + to).split('\0')[0];
+  while (at + 512 <= archive.length && archive[at] !== 0) {
+    const name = field(0, 100);
+    const size = parseInt(field(124, 136), 8);
+    const isFile = field(257, 263) === 'ustar' && field(156, 157) === '0' && field(345, 500) === '';
+    if (!isFile || !(at + 512 + size <= archive.length)) {
+      throw new Error('this is no archive of plain files');
+    }
+    if (members.has(name)) throw new Error(`\`${name}\` is there twice`);
+    members.set(name, archive.subarray(at + 512, at + 512 + size));
+    at += 512 + Math.ceil(size / 512) * 512;
+  }
+  const statements = [...members.keys()].filter((name) => /^statements\/\d{4}\.sql$/.test(name));
+  const optional = ['receipt.json'].filter((name) => members.has(name));
+  const wanted = [...BEFORE, ...statements, ...optional, 'versions.json', 'SHA256SUMS'];
+  if (wanted.join() !== [...members.keys()].join()) {
+    throw new Error('its members are not those of a bundle, in their order');
+  }
+  return members;
 }
 
 async function differences(bundle) {
@@ -84,6 +117,8 @@ async function differences(bundle) {
   const sums = [...members].filter(([name]) => name !== 'SHA256SUMS');
   const computed = sums.map(([name, bytes]) => `${digest(bytes).slice(7)}  ${name}\n`).join('');
   expect(members.get('SHA256SUMS').toString() === computed, 'SHA256SUMS is not that of the members');
+  const manifest = members.get('manifest.json').toString().trimEnd();
+  expect(manifest === MANIFEST, 'it is of another format or version');
 
   const json = (name) => JSON.parse(members.get(name));
   const { catalog, protectedTables, payloadDigest } = json('request.json');
@@ -104,6 +139,7 @@ async function differences(bundle) {
   const decided = digest(preimage);
   expect(preimage.equals(members.get('decision.bin')), 'decision.bin is not what the policy answers');
   expect(decided === recorded.decisionDigest, `the decision has the digest ${decided}`);
+  expect(answer.tag === recorded.decision, `the policy says ${answer.tag}`);
   const texts = answer.tag === 'allow' ? answer.val.statements.map((it) => it.text) : [];
   const kept = [...members].filter(([name]) => name.startsWith('statements/'));
   const same = kept.length === texts.length && kept.every(([, it], at) => it.equals(Buffer.from(texts[at])));
@@ -125,7 +161,8 @@ if (bundles.length === 0) {
   process.exit(2);
 }
 for (const bundle of bundles) {
-  for (const difference of await differences(bundle)) {
+  const found = await differences(bundle).catch((error) => [error.message]);
+  for (const difference of found) {
     console.error(`${bundle}: ${difference}`);
     process.exitCode = 1;
   }

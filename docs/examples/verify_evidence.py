@@ -6,11 +6,13 @@
 
 For each bundle: every digest of SHA256SUMS is computed again, the policy is asked again, and the
 decision digest is computed from its answer as docs/decision-digest.md says. Prints the digest; exit
-code 1 when anything differs.
+code 1 when any of it differs. What it holds against the answer is the decision, its digest, the
+statements and the receipt's digests; `tollgate evidence verify` compares every member and every byte.
 """
 
 import hashlib
 import json
+import re
 import struct
 import sys
 import tarfile
@@ -21,6 +23,18 @@ GATE = "tollgate:policy/gate@1.0.0"
 OPERATIONS = ["create-table", "drop-table", "insert", "delete"]
 ACCESSES = ["create", "drop", "write", "read"]
 SEVERITIES = ["error", "advisory"]
+MANIFEST = b'{"format":"tollgate-evidence","version":1}'
+STATEMENT = re.compile(r"statements/\d{4}\.sql")
+BEFORE = [
+    "manifest.json",
+    "request.json",
+    "payload.sql",
+    "policy/component.wasm",
+    "policy/policy.wit",
+    "policy/pin.toml",
+    "decision.json",
+    "decision.bin",
+]
 
 
 def digest(content):
@@ -92,10 +106,26 @@ def decide(wasm, payload, catalog, protected_tables):
     return function(store, request)
 
 
+def read(bundle):
+    """The members: plain files, under the names and in the order of docs/evidence.md."""
+    with tarfile.open(bundle, "r:") as archive:
+        entries = archive.getmembers()
+        if not all(it.isreg() for it in entries):
+            raise ValueError("not every member is a plain file")
+        members = {it.name: archive.extractfile(it).read() for it in entries}
+    statements = [name for name in members if STATEMENT.fullmatch(name)]
+    receipt = ["receipt.json"] if "receipt.json" in members else []
+    wanted = BEFORE + statements + receipt + ["versions.json", "SHA256SUMS"]
+    if wanted != [it.name for it in entries]:
+        raise ValueError("its members are not those of a bundle, in their order")
+    return members
+
+
 def differences(bundle):
-    with tarfile.open(bundle) as archive:
-        members = {it.name: archive.extractfile(it).read() for it in archive.getmembers()}
+    members = read(bundle)
     sums = members.pop("SHA256SUMS").decode()
+    if members["manifest.json"].rstrip() != MANIFEST:
+        yield "it is of another format or version"
     computed = "".join(f"{digest(content)[7:]}  {name}\n" for name, content in members.items())
     if sums != computed:
         yield "SHA256SUMS is not that of the members"
@@ -119,6 +149,9 @@ def differences(bundle):
         yield "decision.bin is not what the policy answers"
     if digest(preimage) != recorded["decisionDigest"]:
         yield f"the decision has the digest {digest(preimage)}, not {recorded['decisionDigest']}"
+    said = "deny" if isinstance(answer, list) else "allow"
+    if said != recorded["decision"]:
+        yield f"the policy says {said}"
     texts = [] if isinstance(answer, list) else [it.text.encode() for it in answer.statements]
     if texts != [content for name, content in members.items() if name.startswith("statements/")]:
         yield "the statements are not those the policy prints"
@@ -138,10 +171,16 @@ def differences(bundle):
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    found = [(bundle, it) for bundle in sys.argv[1:] for it in differences(bundle)]
-    for bundle, difference in found:
-        print(f"{bundle}: {difference}", file=sys.stderr)
-    sys.exit(1 if found else 0)
+    differs = False
+    for bundle in sys.argv[1:]:
+        try:
+            found = list(differences(bundle))
+        except (OSError, ValueError, KeyError, tarfile.TarError) as error:
+            found = [f"it cannot be read: {error}"]
+        for difference in found:
+            print(f"{bundle}: {difference}", file=sys.stderr)
+        differs = differs or bool(found)
+    sys.exit(1 if differs else 0)
 
 
 if __name__ == "__main__":

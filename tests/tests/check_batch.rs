@@ -90,6 +90,20 @@ fn ten_times_the_receipts_take_the_same_memory() {
 }
 
 #[test]
+fn a_summary_replaces_nothing_but_a_summary() {
+    let desk = Desk::new();
+    desk.write("one.sql", "DROP TABLE IF EXISTS one;");
+    desk.write("two.sql", "DROP TABLE IF EXISTS two;");
+    let run = desk.run(&["check", "--summary", "one.sql", "two.sql"]);
+    assert_eq!(run.code(), Some(2));
+    assert!(run.stderr.contains("`one.sql` is there already, and no summary"), "{}", run.stderr);
+    assert_eq!(fs::read_to_string(desk.path("one.sql")).unwrap(), "DROP TABLE IF EXISTS one;");
+    for _ in 0..2 {
+        assert_eq!(desk.run(&["check", "--summary", "new.json", "two.sql"]).code(), Some(0));
+    }
+}
+
+#[test]
 fn a_summary_follows_its_schema_and_counts_what_was_found() {
     let schema = Schema::of("check-summary");
     let desk = Desk::new();

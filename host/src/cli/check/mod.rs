@@ -112,6 +112,9 @@ impl Run for Check {
             return Err(Failure::usage("`-` stands alone and cannot be written back")
                 .with_help("leave out the other paths and `--write`"));
         }
+        if let Some(path) = &self.summary {
+            summary::check_place(path)?;
+        }
         let started = Instant::now();
         let renderer = self.renderer()?;
         let (exit, mut counts, policies) = if let Some(export) = &self.ledger_export {

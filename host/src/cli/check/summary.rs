@@ -180,3 +180,24 @@ struct PolicyObject<'a> {
     version: String,
     digest: Digest,
 }
+
+/// Refuses to replace anything but an earlier summary: the option stands before the payloads, and
+/// without its value the first of them would be it.
+///
+/// # Errors
+///
+/// A usage error that names the file.
+pub(super) fn check_place(path: &Path) -> Result<(), Failure> {
+    let is_summary = |bytes: &[u8]| {
+        let value = serde_json::from_slice::<serde_json::Value>(bytes).ok();
+        value.is_some_and(|it| it.get("payloads").is_some() && it.get("elapsedMs").is_some())
+    };
+    match std::fs::read(path) {
+        Ok(bytes) if !is_summary(&bytes) => {
+            let message = format!("`{}` is there already, and no summary", path.display());
+            Err(Failure::usage(message).with_help("name another file for `--summary`"))
+        }
+        // What cannot be read cannot be replaced either, or is not there yet.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}

@@ -272,7 +272,7 @@ impl<'a> Report<'a> {
             line("", format!("findings: {}", summary.codes.join(", ")));
         }
         line("", optional(summary.decision_digest));
-        let again = if engines.is_empty() { "by none".to_owned() } else { engines.join(", ") };
+        let again = if engines.is_empty() { "no engine".to_owned() } else { engines.join(", ") };
         line("again", format!("decided by {again}"));
         line("made by", format!("Tollgate {}", optional(summary.made_by.as_ref())));
         for difference in differences {
