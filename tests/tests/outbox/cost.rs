@@ -12,6 +12,9 @@ const ROW_COUNT: u64 = 100_000;
 /// Rows a claim may read: two looks, the row it takes, and the row it reads back.
 const ROWS_READ_MAX: u64 = 12;
 
+/// Rows copied by one statement: each is locked, and a small server has little room for locks.
+const COPIED_AT_ONCE: u64 = 100_000;
+
 fn row_count() -> u64 {
     number("TOLLGATE_OUTBOX_ROWS").unwrap_or(ROW_COUNT)
 }
@@ -30,10 +33,10 @@ pub(crate) async fn fill(fixture: &Fixture, row_count: u64) {
                  CONCAT('copy', {count}, '-', id), position, CONCAT('copy', {count}, '-', id), \
                  ELT(1 + id % 5, 'WAITING', 'APPLIED', 'CLAIMED', 'PENDING', 'PENDING'), \
                  UTC_TIMESTAMP(6) + INTERVAL IF(id % 5 IN (2, 3), 1, -1) HOUR, {columns} \
-                 FROM factory_plugin_control_outbox"
+                 FROM factory_plugin_control_outbox LIMIT {COPIED_AT_ONCE}"
             ))
             .await;
-        count *= 2;
+        count += count.min(COPIED_AT_ONCE);
     }
 }
 
