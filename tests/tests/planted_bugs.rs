@@ -52,13 +52,12 @@ fn finders(bug: Bug) -> &'static [Finder] {
         Bug::UnknownCommitIsFailure => {
             &[Test("ledger", "lost_answers::a_commit_without_an_answer_is_told_by_the_receipt")]
         }
-        Bug::ResumeWithoutKill => &[
-            Model(Payload::Ddl, Cast::Two),
-            Test(
-                "ledger",
-                "lost_answers::a_claim_that_is_resumed_ends_the_session_where_its_write_may_still_arrive",
-            ),
-        ],
+        // The model starts a payload twice at most, and the write that arrives late counts as a start:
+        // nobody is left to run beside it.
+        Bug::ResumeWithoutKill => &[Test(
+            "ledger",
+            "lost_answers::a_claim_that_is_resumed_ends_the_session_where_its_write_may_still_arrive",
+        )],
         Bug::InspectWithoutKill => &[
             Model(Payload::Ddl, Cast::Two),
             Test(
