@@ -300,35 +300,40 @@ impl Observer {
     }
 
     fn no_target(&self, what: &'static str) -> Trouble {
-        let (code, message, help) = match &self.status {
-            Source::Broken(_) => (
-                "configuration-broken",
-                "the configuration has problems",
-                "mend the variables that the status names, then start `tollgate serve` again",
-            ),
-            Source::Reader(_) => (
-                "target-disabled",
-                "the SQL target is disabled",
-                "set `FACTORY_PLUGIN_SQL_TARGET_ENABLED=true`, then run `tollgate doctor`",
-            ),
-        };
-        Trouble::new(what, code, message, help)
+        self.lacking(
+            what,
+            "target-disabled",
+            "the SQL target is disabled",
+            "set `FACTORY_PLUGIN_SQL_TARGET_ENABLED=true`, then run `tollgate doctor`",
+        )
     }
 
     fn no_control(&self, what: &'static str) -> Trouble {
-        let (code, message, help) = match &self.status {
-            Source::Broken(_) => (
+        self.lacking(
+            what,
+            "control-not-configured",
+            "no control catalog is configured",
+            "set `FACTORY_PLUGIN_CONTROL_JDBC_URL` and its account",
+        )
+    }
+
+    /// A side that is not configured; under a broken configuration nothing tells whether it would be.
+    fn lacking(
+        &self,
+        what: &'static str,
+        code: &'static str,
+        message: &'static str,
+        help: &'static str,
+    ) -> Trouble {
+        match &self.status {
+            Source::Broken(_) => Trouble::new(
+                what,
                 "configuration-broken",
                 "the configuration has problems",
                 "mend the variables that the status names, then start `tollgate serve` again",
             ),
-            Source::Reader(_) => (
-                "control-not-configured",
-                "no control catalog is configured",
-                "set `FACTORY_PLUGIN_CONTROL_JDBC_URL` and its account",
-            ),
-        };
-        Trouble::new(what, code, message, help)
+            Source::Reader(_) => Trouble::new(what, code, message, help),
+        }
     }
 
     /// The catalog payloads may touch, when one is configured.
