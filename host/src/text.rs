@@ -1,6 +1,13 @@
-//! Text from elsewhere, made safe to show to people.
+//! Text for people: from elsewhere, made safe to show, and what an error says.
 
+use std::error::Error;
 use std::fmt::Write as _;
+
+/// The error and what caused it, in one line.
+pub fn with_causes(error: &dyn Error) -> String {
+    let causes = std::iter::successors(Some(error), |cause| (*cause).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
 
 /// The text with control characters and marks that reorder or hide text made visible, so that no
 /// payload and no server can move a cursor or hide what it says. It is not escaped for any markup.

@@ -15,6 +15,7 @@ use crate::ids::{Catalog, EnvironmentCode};
 use crate::ledger::{Ledger, ShapeError, ShapeProblem};
 use crate::policy::Policy;
 use crate::target::{SessionContract, Target};
+use crate::text::with_causes;
 
 /// How long a status may take when the target does not answer. Shorter than people and probes wait.
 pub const STATUS_BUDGET: Duration = Duration::from_secs(5);
@@ -94,11 +95,10 @@ impl TargetProbe {
     /// Opens a connection and looks at the ledger: what a step would meet. What is missing is an
     /// error, at least one thing; what an operator should know all the same is not.
     async fn look(&self) -> Result<Vec<Missing>, Vec<Missing>> {
-        let mut connection = self
-            .target
-            .open(&self.contract)
-            .await
-            .map_err(|error| vec![Missing::new(error.code(), causes(&error), error.help())])?;
+        let mut connection =
+            self.target.open(&self.contract).await.map_err(|error| {
+                vec![Missing::new(error.code(), with_causes(&error), error.help())]
+            })?;
         let shape = self.ledger.check_shape(&mut connection).await;
         let warnings = connection
             .warnings()
@@ -135,10 +135,4 @@ fn timed_out() -> SqlTargetState {
             "check that the server runs, and host, port and firewall",
         )],
     }
-}
-
-/// An error and what caused it, in one line.
-fn causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -11,6 +11,7 @@ use super::credentials;
 use super::error::RegistryError;
 use super::place::Place;
 use super::{ATTEMPTS_MAX, BUDGET, CONNECT_TIMEOUT, READ_TIMEOUT, RETRY_PAUSE};
+use crate::text::with_causes;
 
 /// Characters of an answer that are shown.
 const ANSWER_SHOWN_MAX: usize = 300;
@@ -76,7 +77,7 @@ impl Registry {
             ..ClientConfig::default()
         };
         let client =
-            Client::try_from(config).map_err(|error| RegistryError::Client(causes(&error)))?;
+            Client::try_from(config).map_err(|error| RegistryError::Client(with_causes(&error)))?;
         Ok(Self { client, place, auth })
     }
 
@@ -205,7 +206,7 @@ fn problem(error: OciDistributionError) -> Problem {
         Oci::RequestError(error) => match error.status() {
             Some(status) => of_status(status.as_u16(), &error.without_url().to_string()),
             // Sent and not answered, or not answered in full. An address may have a token in it.
-            None => Problem::Passing(causes(&error.without_url())),
+            None => Problem::Passing(with_causes(&error.without_url())),
         },
         Oci::IoError(error) => Problem::Passing(error.to_string()),
         error => Problem::Refused(error.to_string()),
@@ -220,17 +221,6 @@ fn of_status(code: u16, message: &str) -> Problem {
         429 | 500.. => Problem::Passing(answer),
         _ => Problem::Refused(answer),
     }
-}
-
-/// An error with its causes, of which the last one says the most.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// The proxy of `HTTPS_PROXY`, unless `NO_PROXY` names the registry or what it is part of.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use super::assets;
 use crate::clock::utc_now;
 use crate::ids::EnvironmentCode;
-use crate::text::visible;
+use crate::text::{visible, with_causes};
 
 /// Characters of a text that are shown at once; the rest is a click away.
 const HEAD_CHARS_MAX: usize = 240;
@@ -145,9 +145,7 @@ impl Trouble {
         code: &str,
         help: &str,
     ) -> Self {
-        let causes = std::iter::successors(Some(error), |error| error.source());
-        let message = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
-        Self::new(what, code, &message, help)
+        Self::new(what, code, &with_causes(error), help)
     }
 
     /// Of words.

@@ -17,6 +17,7 @@ use crate::executor::{
 use crate::ids::ExecutorCode;
 use crate::outbox::{Claim, Reason, Report};
 use crate::plan::{CatalogError, Refusal, RefusalCode};
+use crate::text::with_causes;
 
 /// How long a step waits that nothing can carry out now: a target's restart takes about as long.
 const UNAVAILABLE_WAIT: Duration = Duration::from_secs(15);
@@ -230,12 +231,6 @@ fn lack_code(error: &ExecutionError) -> &'static str {
 pub(super) fn waits(reason: Reason) -> Report {
     tracing::warn!(code = reason.code, "the step waits: {}", reason.message);
     Report::Unavailable { reason, retry_after: jittered(UNAVAILABLE_WAIT) }
-}
-
-/// The error and what caused it, in one line.
-pub(super) fn with_causes(error: &dyn Error) -> String {
-    let causes = std::iter::successors(Some(error), |cause| (*cause).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The error in one line: every refusal, or what caused it. Of a catalog that cannot be read only the

@@ -1,12 +1,12 @@
 //! A slot's control connection: opened when it is needed, and again after it broke.
 
 use super::Shared;
-use super::delivery::with_causes;
 use super::readiness::Side;
 use crate::control::ControlConnection;
 use crate::executor::Missing;
 use crate::metrics::{RenewedLease, metrics};
 use crate::outbox::{Belonging, Claim, ClaimLost, OutboxFault, Recorded, Report};
+use crate::text::with_causes;
 
 /// The control server did not answer, or not as it must; the code says how.
 #[derive(Debug, Clone, Copy)]

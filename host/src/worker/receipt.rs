@@ -7,11 +7,12 @@
 use std::time::Duration;
 
 use super::Shared;
-use super::delivery::{waits, with_causes};
+use super::delivery::waits;
 use super::readiness::Side;
 use crate::clock::jittered;
 use crate::executor::{Missing, ReceiptUnread};
 use crate::outbox::{Claim, FORWARD_RECEIPT_LOST, Reason, Report};
+use crate::text::with_causes;
 
 /// How long a compensation waits when the ledger could not be read.
 const UNREAD_WAIT: Duration = Duration::from_secs(15);
