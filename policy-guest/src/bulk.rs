@@ -29,8 +29,12 @@ pub(crate) fn fold(kind: Kind, tokens: &mut Vec<TokenWithSpan>) -> Vec<List> {
     };
     let start = places.last().map_or(0, |&(_, end)| end);
     in_lists(tokens, start, &mut places);
+    if places.is_empty() {
+        return Vec::new();
+    }
+    let folded: usize = places.iter().map(|(start, end)| end - start).sum();
     let mut lists = Vec::with_capacity(places.len());
-    let mut rest = Vec::new();
+    let mut rest = Vec::with_capacity(tokens.len() - folded + places.len() * 3);
     let mut source = std::mem::take(tokens).into_iter();
     let mut at = 0;
     for (start, end) in places {
@@ -46,13 +50,14 @@ pub(crate) fn fold(kind: Kind, tokens: &mut Vec<TokenWithSpan>) -> Vec<List> {
 }
 
 /// `(`, a handle and `)`, where the list's own stand.
-fn stand_in(list: &[TokenWithSpan], index: usize) -> Vec<TokenWithSpan> {
-    let (Some(open), Some(close)) = (list.first(), list.last()) else {
-        return Vec::new();
-    };
-    let span = TokenSpan { start: open.span.end, end: close.span.start };
-    let token = Token::SingleQuotedString(format!("{HANDLE}{index}"));
-    vec![open.clone(), TokenWithSpan { token, span }, close.clone()]
+fn stand_in(list: &[TokenWithSpan], index: usize) -> impl Iterator<Item = TokenWithSpan> + use<> {
+    let (open, close) = (list.first().cloned(), list.last().cloned());
+    let handle = open.as_ref().zip(close.as_ref()).map(|(open, close)| {
+        let span = TokenSpan { start: open.span.end, end: close.span.start };
+        let token = Token::SingleQuotedString(format!("{HANDLE}{index}"));
+        TokenWithSpan { token, span }
+    });
+    [open, handle, close].into_iter().flatten()
 }
 
 fn token(tokens: &[TokenWithSpan], at: usize) -> Option<&Token> {

@@ -11,10 +11,12 @@
 //! - A string, hexadecimal or bit token holds a *handle*, the literal's index in [`Lexed::literals`]:
 //!   no content of a literal can change how the text around it is parsed.
 
-use sqlparser::tokenizer::{Location, Span as TokenSpan, Token, TokenWithSpan};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Span as TokenSpan, Token, TokenWithSpan, Word};
 
 use crate::decision::Span;
 use crate::diagnostics::{Finding, code};
+use crate::keywords::word_token;
 
 /// What a literal is written as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,10 +60,16 @@ pub(crate) struct Lexed {
 /// a million of them do not fit into the memory of one decision.
 const FINDINGS_MAX: usize = 10_000;
 
+/// About as many bytes of a payload make a token: a list that grew as it was filled would be copied
+/// time and again.
+const BYTES_PER_TOKEN: usize = 4;
+
 /// Lexes a payload. Whatever the policy refuses by its spelling alone becomes a finding, and a
 /// neutral token takes its place so that the rest is still read.
 pub(crate) fn lex(source: &str) -> Lexed {
-    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, out: Lexed::default() };
+    let tokens = Vec::with_capacity(source.len() / BYTES_PER_TOKEN + 1);
+    let out = Lexed { tokens, ..Lexed::default() };
+    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, out };
     while lexer.at < lexer.bytes.len() {
         lexer.next();
     }
@@ -92,6 +100,12 @@ struct Lexer<'a> {
 impl Lexer<'_> {
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    /// How many bytes of a word stand here.
+    fn word_length(&self) -> usize {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        rest.iter().position(|&byte| !is_word_byte(byte)).unwrap_or(rest.len())
     }
 
     fn text(&self, start: usize, end: usize) -> &str {
@@ -329,7 +343,8 @@ impl Lexer<'_> {
             name.push('`');
             self.at += 1;
         }
-        self.push(Token::make_word(&name, Some('`')), start);
+        let word = Word { value: name, quote_style: Some('`'), keyword: Keyword::NoKeyword };
+        self.push(Token::Word(word), start);
     }
 
     /// Does a name, or the closing backtick of one, stand directly before?
@@ -342,28 +357,28 @@ impl Lexer<'_> {
     fn number_or_name(&mut self) {
         let start = self.at;
         let after_dot = start.checked_sub(1).and_then(|at| self.bytes.get(at)) == Some(&b'.');
-        let rest = self.bytes.get(start..).unwrap_or_default();
-        let run = rest.iter().position(|&byte| !is_word_byte(byte)).unwrap_or(rest.len());
-        let word = self.text(start, start + run).to_owned();
+        let run = self.word_length();
+        let word = self.text(start, start + run);
+        let behind = self.bytes.get(start + run..start + run + 2).unwrap_or_default();
         let digits = |prefix: &str, accepts: fn(&u8) -> bool| {
             word.strip_prefix(prefix)
                 .filter(|digits| !digits.is_empty() && digits.as_bytes().iter().all(accepts))
                 .map(str::to_owned)
         };
         if after_dot {
-            self.at = start + run;
-            self.push(Token::make_word(&word, None), start);
+            let token = word_token(word);
+            self.symbol(run, token);
         } else if let Some(digits) = digits("0x", u8::is_ascii_hexdigit) {
             self.at = start + run;
             self.push_literal(LiteralKind::HexNumber, digits, start);
         } else if let Some(digits) = digits("0b", |byte| matches!(byte, b'0' | b'1')) {
             self.at = start + run;
             self.push_literal(LiteralKind::BitNumber, digits, start);
-        } else if is_number_run(&word, rest.get(run..run + 2).unwrap_or_default()) {
+        } else if is_number_run(word, behind) {
             self.number();
         } else {
-            self.at = start + run;
-            self.push(Token::make_word(&word, None), start);
+            let token = word_token(word);
+            self.symbol(run, token);
         }
     }
 
@@ -410,14 +425,12 @@ impl Lexer<'_> {
                 _ => self.string(LiteralKind::National, start),
             };
         }
-        while is_word_byte(self.peek(0)) {
-            self.at += 1;
-        }
+        self.at += self.word_length();
         let word = self.text(start, self.at);
-        if word.contains(is_blank_look_alike) {
+        if !word.is_ascii() && word.contains(is_blank_look_alike) {
             return self.report(Finding::new(&code::CHARACTER), start, self.at);
         }
-        let token = Token::make_word(word, None);
+        let token = word_token(word);
         self.push(token, start);
     }
 
@@ -443,9 +456,7 @@ impl Lexer<'_> {
     fn placeholder(&mut self, opener: usize) {
         let start = self.at;
         self.at += opener;
-        while is_word_byte(self.peek(0)) {
-            self.at += 1;
-        }
+        self.at += self.word_length();
         self.report(Finding::new(&code::PLACEHOLDER), start, self.at);
         self.push(Token::make_keyword("NULL"), start);
     }

@@ -7,7 +7,7 @@
 //!
 //! | station | what it does |
 //! |---|---|
-//! | `lexer` | MySQL's lexical rules; refuses what is hostile by spelling alone |
+//! | `lexer`, `keywords` | MySQL's lexical rules; refuses what is hostile by spelling alone |
 //! | `limits` | counts depth on the token stream |
 //! | `head` | the statement's kind, by its first words |
 //! | `bulk` | lists of nothing but literals, taken past the parser |
@@ -18,6 +18,8 @@
 //! | `selective`, `subject`, `reads` | questions asked of the model |
 //! | `normalise` | the text that runs, printed from the model |
 
+#[cfg(any(target_family = "wasm", test))]
+mod allocator;
 mod bulk;
 mod charset;
 #[cfg(target_family = "wasm")]
@@ -31,6 +33,7 @@ pub mod diagnostics;
 mod functions;
 mod head;
 mod items;
+mod keywords;
 mod lexer;
 mod limits;
 mod model;

@@ -125,6 +125,9 @@ fn star_targets(tokens: &mut Vec<TokenWithSpan>) -> bool {
         None => 0,
     };
     let before = tokens.len();
+    if !tokens.iter().take(end).any(|token| token.token == Token::Mul) {
+        return false;
+    }
     let mut source = std::mem::take(tokens).into_iter().enumerate().peekable();
     while let Some((at, token)) = source.next() {
         let star = source.peek().is_some_and(|(_, next)| next.token == Token::Mul);
@@ -174,6 +177,9 @@ fn names_in_quotes(tokens: &mut [TokenWithSpan], literals: &[Literal]) {
 
 /// KEY_BLOCK_SIZE of an index: inside the parentheses of the table, where it is no table option.
 fn key_block_size(tokens: &mut Vec<TokenWithSpan>) {
+    if !tokens.iter().any(|token| is_word(Some(token), "KEY_BLOCK_SIZE")) {
+        return;
+    }
     let mut depth = 0_usize;
     let mut at = 0;
     // Taken out at once: one by one costs the square of how many there are.
@@ -213,6 +219,11 @@ fn key_block_size(tokens: &mut Vec<TokenWithSpan>) {
 /// `FULLTEXT KEY k (a) COMMENT 'x'`: the parser reads no options of such an index, so it travels as a
 /// plain one whose first option says what it is.
 fn special_indexes(tokens: &mut Vec<TokenWithSpan>) {
+    let special =
+        |token| matches!(keyword(Some(token)), Some(Keyword::FULLTEXT | Keyword::SPATIAL));
+    if !tokens.iter().any(special) {
+        return;
+    }
     let mut depth = 0_usize;
     let mut starts_element = false;
     let mut pending = None;

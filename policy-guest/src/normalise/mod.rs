@@ -37,11 +37,11 @@ impl Printer<'_> {
     /// from being what safety rests on.
     fn quoted(&mut self, name: &str) {
         self.out.push('`');
-        for character in name.chars() {
-            if character == '`' {
-                self.out.push('`');
+        for (at, part) in name.split('`').enumerate() {
+            if at > 0 {
+                self.put("``");
             }
-            self.out.push(character);
+            self.put(part);
         }
         self.out.push('`');
     }
