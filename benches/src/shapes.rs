@@ -52,6 +52,18 @@ pub fn shapes() -> Vec<Shape> {
     ]
 }
 
+/// So many payload files with the sizes that plugins' files have: most of a few hundred bytes, some of
+/// tens of kilobytes, one in a hundred of hundreds.
+pub fn files(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|number| match number % 100 {
+        0..60 => create(number, 4),
+        60..85 => joined((0..4).map(|row| insert(number, &[row])).chain([create(number, 3)])),
+        85..97 => joined((0..40).map(|row| insert(number, &[row]))),
+        97..99 => joined((0..100).map(|row| insert(number, &[row, row + 1, row + 2]))),
+        _ => joined((0..100).map(|table| insert(table, &(0..68).collect::<Vec<_>>()))),
+    })
+}
+
 fn shape(name: &'static str, statement_count: usize, sql: String) -> Shape {
     Shape { name, sql, statement_count }
 }
