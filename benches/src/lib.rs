@@ -4,6 +4,7 @@
 //! `script/bench` runs them all. Like the suites this is code that stops when something does not hold.
 
 pub mod figures;
+pub mod peers;
 pub mod shapes;
 
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! What the benches measured, in one table, and what needs no clock: instructions, fuel and memory.
 //!
-//! `script/bench` and `script/instructions` call it.
+//! `script/bench`, `script/bench-peers` and `script/instructions` call it.
 
 use std::path::Path;
-use std::process::Command;
 
 use tollgate_bench::figures::{self, Figure};
 use tollgate_bench::shapes::{Shape, shapes};
 use tollgate_bench::{catalog, compiled, native_request, policy, request};
+use tollgate_tests::cli::command;
 use tollgate_tests::peak::peak_kib;
 
 fn main() {
@@ -17,7 +17,8 @@ fn main() {
         ["shapes"] => shapes().iter().for_each(|shape| println!("{}", shape.name)),
         ["fuel", name] => println!("{}", fuel(name)),
         ["decide", name] => decide(name),
-        _ => panic!("usage: tollgate-bench [shapes | fuel SHAPE | decide SHAPE]"),
+        ["peers", folder] => tollgate_bench::peers::print(Path::new(folder)),
+        _ => panic!("usage: tollgate-bench [shapes | fuel SHAPE | decide SHAPE | peers FOLDER]"),
     }
 }
 
@@ -95,7 +96,6 @@ fn peak_of_check(cache: &str) -> f64 {
     std::fs::write(&path, &shapes()[0].sql).unwrap();
     let compiled = Path::new(cache).join("compiled").display().to_string();
     let path = path.display().to_string();
-    let mut command = Command::new(target().join("release/tollgate"));
-    let (_, kib) = peak_kib(command.args(["check", "--cache", &compiled, &path]));
+    let (_, kib) = peak_kib(&mut command(["check", "--cache", &compiled, &path]));
     kib as f64 * 1024.0 / 1e6
 }

@@ -29,14 +29,16 @@ impl Run {
     }
 }
 
-/// The `tollgate` binary beside the running test: `target/<profile>/tollgate`.
+/// The `tollgate` binary beside the running test or bench: `target/<profile>/tollgate`.
 ///
 /// # Panics
 ///
 /// When it has not been built.
 pub fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
-    let profile = test.parent().and_then(|deps| deps.parent()).expect("target/<profile>/deps");
+    let folder = test.parent().expect("a program is in a folder");
+    // Tests are in `deps`, programs beside it.
+    let profile = folder.parent().filter(|_| folder.ends_with("deps")).unwrap_or(folder);
     let binary = profile.join(format!("tollgate{}", std::env::consts::EXE_SUFFIX));
     assert!(binary.exists(), "{} is missing: run `cargo build --workspace`", binary.display());
     binary
