@@ -22,7 +22,7 @@ pub fn visible(text: &str) -> String {
             '\u{80}'..='\u{9f}'
             | '\u{61c}'
             | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
+            | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{2069}'
             | '\u{feff}' => {
                 let _ = write!(shown, "<U+{:04X}>", u32::from(character));
@@ -33,6 +33,21 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// Characters of a value that [`visible_line`] shows, at most: an error as a ledger holds it is whole.
+pub const LINE_CHARACTERS_MAX: usize = 500;
+
+/// The same for a value that stands within a line: what breaks a line or moves in it is made visible
+/// too, so that no value can pose as a line of its own. Of a long one it is its beginning and its length.
+pub fn visible_line(text: &str) -> String {
+    let cut = text.char_indices().nth(LINE_CHARACTERS_MAX);
+    let shown = cut.and_then(|(at, _)| text.get(..at)).unwrap_or(text);
+    let mut line = visible(shown).replace('\n', "␊").replace('\t', "␉");
+    if cut.is_some() {
+        let _ = write!(line, "… ({} characters)", text.chars().count());
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +56,20 @@ mod tests {
     fn a_payload_cannot_drive_the_terminal() {
         assert_eq!(visible("a\x1b[2Jb\rc\u{202e}d\u{9b}é"), "a␛[2Jb␍c<U+202E>d<U+009B>é");
         assert_eq!(visible("a\tb\n"), "a\tb\n");
+    }
+
+    #[test]
+    fn a_value_cannot_pose_as_a_line() {
+        let forged = visible_line("1.0.0\nverified\r\tx\u{85}\u{2028}y\u{b}z");
+        assert_eq!(forged, "1.0.0␊verified␍␉x<U+0085><U+2028>y␋z");
+        // Whatever a terminal or a reader of lines takes for an end of one.
+        assert!(!forged.contains(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']));
+    }
+
+    #[test]
+    fn a_long_value_is_cut_and_says_how_long_it_is() {
+        let whole = "é".repeat(LINE_CHARACTERS_MAX);
+        assert_eq!(visible_line(&whole), whole);
+        assert_eq!(visible_line(&(whole.clone() + "\n")), whole + "… (501 characters)");
     }
 }

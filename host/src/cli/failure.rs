@@ -5,6 +5,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use tollgate::text::with_causes;
+
+use super::output::visible;
+
 /// The exit code of a command. When several apply, the highest is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
@@ -68,13 +72,18 @@ impl Failure {
         self
     }
 
+    /// The error and its causes, to be quoted in one line.
+    pub(crate) fn told(&self) -> String {
+        with_causes(&*self.error)
+    }
+
     /// Prints the error, its causes and the help to standard error.
     pub(crate) fn report(&self) -> ExitCode {
         if !self.is_broken_pipe() {
-            let mut text = format!("error: {}\n", self.error);
+            let mut text = format!("error: {}\n", indented(&*self.error));
             let mut cause = self.error.source();
             while let Some(error) = cause {
-                let _ = writeln!(text, "  because: {error}");
+                let _ = writeln!(text, "  because: {}", indented(error));
                 cause = error.source();
             }
             if let Some(help) = &self.help {
@@ -92,6 +101,12 @@ impl Failure {
             .downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
+}
+
+/// An error may quote a file of anyone's: its further lines stand further in, so that none of them
+/// looks like one of ours.
+fn indented(error: &dyn Error) -> String {
+    visible(error.to_string().trim_end()).replace('\n', "\n    ")
 }
 
 impl From<io::Error> for Failure {

@@ -13,7 +13,7 @@ use tollgate::outbox::{
 };
 use tollgate::plan::PlanCode;
 
-use super::output::visible;
+use super::output::visible_line;
 use super::reconcile::Reconcile;
 use super::{Exit, Failure, Global, Run, configuration, output};
 
@@ -290,8 +290,8 @@ pub(super) fn table(steps: &[ListedStep]) -> String {
         );
         let is_open = !matches!(step.status, Status::Applied | Status::Superseded);
         if let Some(code) = step.last_error_code.as_ref().filter(|_| is_open) {
-            let error = visible(step.last_error.as_deref().unwrap_or_default());
-            let _ = writeln!(text, "    {code}: {error}");
+            let error = visible_line(step.last_error.as_deref().unwrap_or_default());
+            let _ = writeln!(text, "    {}: {error}", visible_line(code));
         }
         if step.status == Status::NeedsAttention {
             let _ = writeln!(text, "    next: {}", next(step));

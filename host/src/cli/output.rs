@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use serde::Serialize;
 
-pub(crate) use tollgate::text::visible;
+pub(crate) use tollgate::text::{visible, visible_line};
 
 /// Writes to standard output.
 pub(crate) fn print(text: &str) -> io::Result<()> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::digest::Digest;
+use crate::text::visible_line;
 
 /// What a difference is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -68,7 +69,9 @@ impl Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, recorded, found, .. } = self;
+        // One line, whatever the bundle says: each of the three may quote it.
+        let [place, recorded, found] =
+            [&self.place, &self.recorded, &self.found].map(|it| visible_line(it));
         write!(f, "{place}: recorded is {recorded}, found is {found}")
     }
 }
@@ -182,6 +185,13 @@ mod tests {
         assert_eq!(told, "x, byte 2: recorded is 0x63 of 3 bytes, found is 0x64 of 3 bytes");
         let told = bytes("x", b"abc", b"ab").unwrap().to_string();
         assert_eq!(told, "x, byte 2: recorded is 0x63 of 3 bytes, found is an end after 2 bytes");
+    }
+
+    #[test]
+    fn what_is_recorded_cannot_add_lines() {
+        let forged =
+            Difference::of_values("x", "1\n  again     decided by cranelift", "1").unwrap();
+        assert_eq!(forged.to_string().lines().count(), 1);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tollgate::plan::Step;
 use tollgate::policy::Diagnostic;
 
 use super::super::check;
-use super::super::output::{self, visible};
+use super::super::output::{self, visible, visible_line};
 use super::CarriedOut;
 
 /// A step and what came of it.
@@ -82,7 +82,7 @@ impl Report<'_> {
                 text,
                 "  {}: {}\n    help: {}",
                 refusal.code,
-                visible(&refusal.message),
+                visible_line(&refusal.message),
                 refusal.help
             );
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use tollgate::ledger::Receipt;
 
-use super::super::output::visible;
+use super::super::output::visible_line;
 
 const HEAD: [&str; 8] =
     ["ID", "STEP", "PLUGIN", "DIRECTION", "STATE", "STATEMENTS", "RUNS", "UPDATED (UTC)"];
@@ -28,7 +28,8 @@ pub(in super::super) fn table(receipts: &[Receipt]) -> String {
         }
         if let Some(code) = &receipt.last_error_code {
             let error = receipt.last_error.as_deref().unwrap_or_default();
-            let _ = writeln!(text, "    last error {code}: {}", visible(error));
+            let code = visible_line(code);
+            let _ = writeln!(text, "    last error {code}: {}", visible_line(error));
         }
     }
     text
@@ -89,8 +90,8 @@ pub(super) fn details(receipt: &Receipt) -> String {
     line("updated", receipt.updated_at.to_string());
     line("completed", optional(receipt.completed_at.as_ref()));
     if let Some(code) = &receipt.last_error_code {
-        line("last error", code.clone());
-        line("", visible(receipt.last_error.as_deref().unwrap_or_default()));
+        line("last error", visible_line(code));
+        line("", visible_line(receipt.last_error.as_deref().unwrap_or_default()));
     }
     text
 }

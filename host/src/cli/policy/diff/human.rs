@@ -13,10 +13,10 @@ const TEXT_SHOWN_MAX: usize = 300;
 
 /// A payload that the policies differ on.
 pub(super) fn example(compared: &Compared) -> String {
-    let path = output::visible(&compared.path.to_string_lossy());
+    let path = output::visible_line(&compared.path.to_string_lossy());
     let mut text = format!("  {path}\n");
     let mut line = |title: &str, content: &str| {
-        let _ = writeln!(text, "    {title:<7}{}", output::visible(content));
+        let _ = writeln!(text, "    {title:<7}{}", output::visible_line(content));
     };
     match &compared.answers {
         Err(error) => line("error", &error.to_string()),
