@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use tar::{Archive, Builder, EntryType, Header};
 
+use crate::text::visible_line;
+
 /// A member and where its content stands in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
@@ -41,13 +43,24 @@ pub(super) fn write<'a>(
     builder.into_inner()
 }
 
+/// Whether the bytes begin as any tar archive of the last decades does (POSIX.1-2017, pax, "ustar
+/// Interchange Format"; GNU tar writes the same five letters).
+pub(super) fn is_archive(bytes: &[u8]) -> bool {
+    bytes.get(257..262) == Some(b"ustar".as_slice())
+}
+
 /// Finds the members of an archive. Nothing is copied, and no extension of the format is followed: a
 /// header that announces more than is there leads out of the archive, and is refused.
 pub(super) fn read(archive: &[u8]) -> io::Result<Vec<Member>> {
     let mut reader = Archive::new(archive);
     let mut members = Vec::new();
     for entry in reader.entries()?.raw(true) {
-        let entry = entry?;
+        // Not what the reader says: it quotes the bytes that it cannot read.
+        let entry = entry.map_err(|error| {
+            let behind = members.last().map_or("the beginning", |it: &Member| it.name.as_str());
+            let told = format!("what stands behind {} is no intact header", visible_line(behind));
+            io::Error::new(error.kind(), told)
+        })?;
         let outside = || io::Error::new(io::ErrorKind::UnexpectedEof, "a member is cut off");
         let start = usize::try_from(entry.raw_file_position()).map_err(io::Error::other)?;
         let size = usize::try_from(entry.header().entry_size()?).map_err(io::Error::other)?;
@@ -55,7 +68,8 @@ pub(super) fn read(archive: &[u8]) -> io::Result<Vec<Member>> {
         let content = start..end.ok_or_else(outside)?;
         let name = String::from_utf8_lossy(&entry.header().path_bytes()).into_owned();
         if entry.header().entry_type() != EntryType::Regular {
-            return Err(io::Error::other(format!("`{name}` is no regular file")));
+            let told = format!("`{}` is no regular file", visible_line(&name));
+            return Err(io::Error::other(told));
         }
         if members.len() == MEMBER_COUNT_MAX {
             return Err(io::Error::other(format!("it has more than {MEMBER_COUNT_MAX} members")));

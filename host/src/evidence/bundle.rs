@@ -39,6 +39,9 @@ impl EvidenceBundle {
     ///
     /// As [`EvidenceBundle::read`].
     pub fn parse(bytes: Vec<u8>) -> Result<Self, EvidenceError> {
+        if !archive::is_archive(&bytes) {
+            return Err(EvidenceError::NoArchive);
+        }
         let members = archive::read(&bytes).map_err(EvidenceError::Archive)?;
         let bundle = Self { bytes, members };
         // The version first: another one may have other members.

@@ -104,12 +104,15 @@ pub enum EvidenceError {
     /// It is larger than any bundle.
     #[error("the file has more than {BUNDLE_BYTES_MAX} bytes: it is no bundle")]
     Size,
-    /// It is no archive, or a damaged one.
+    /// It is no archive of any kind.
+    #[error("the file is no evidence bundle: it does not begin as a tar archive does")]
+    NoArchive,
+    /// It is a damaged archive.
     #[error("the bundle is not an intact tar archive")]
     Archive(#[source] io::Error),
     /// Its members are not those of a bundle.
     #[error("the bundle's members are not as they should be: {0}")]
-    Members(#[source] MemberError),
+    Members(MemberError),
     /// A member is larger than any bundle has.
     #[error("`{name}` has {bytes} bytes, more than the {bytes_max} it may have")]
     MemberSize {
@@ -138,9 +141,16 @@ impl EvidenceError {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Read(_) => "check the path and its permissions",
-            Self::Size | Self::Manifest(_) => "name a file that `tollgate evidence export` wrote",
+            Self::Size | Self::NoArchive | Self::Manifest(_) => {
+                "name a file that `tollgate evidence export` wrote"
+            }
+            Self::Members(MemberError(Misplaced::Order { .. })) => {
+                "its members are out of order, as after unpacking and packing again: take the file as \
+                 it was exported, or export it again; the same facts give the same bytes"
+            }
             Self::Archive(_) | Self::Members(_) | Self::MemberSize { .. } => {
-                "take the bundle as it was exported: it was cut off or altered on its way"
+                "it was cut off or altered on its way: take the file as it was exported, or export it \
+                 again; the same facts give the same bytes"
             }
             Self::Version(_) => "verify it with a Tollgate that knows its version",
         }

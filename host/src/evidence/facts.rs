@@ -3,8 +3,9 @@
 //! Read strictly: an unknown or a missing key is refused. Written as one line without spaces, so that
 //! any JSON library can write the same bytes.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use semver::Version;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::layout::{self, EVIDENCE_FORMAT, EVIDENCE_VERSION};
 use crate::digest::Digest;
@@ -86,6 +87,7 @@ impl Word {
 #[serde(deny_unknown_fields)]
 pub(super) struct PolicyFacts {
     pub(super) name: String,
+    #[serde(deserialize_with = "version")]
     pub(super) version: String,
     pub(super) digest: Digest,
 }
@@ -282,8 +284,19 @@ impl From<&Receipt> for RecordedReceipt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Versions {
+    #[serde(deserialize_with = "version")]
     pub(super) tollgate: String,
+    #[serde(deserialize_with = "version")]
     pub(super) wasmtime: String,
+}
+
+/// A text that claims to be a version is one (semver.org): it is printed, and means nothing otherwise.
+fn version<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    match Version::parse(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(D::Error::custom(format!("{text:?} is no version: {error}"))),
+    }
 }
 
 impl Default for Versions {

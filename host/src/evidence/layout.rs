@@ -3,6 +3,7 @@
 //! A change here is a new version beside this one, never an edit: bundles are kept for years.
 
 use crate::policy::COMPONENT_BYTES_MAX;
+use crate::text::visible_line;
 
 /// What `manifest.json` calls the format.
 pub const EVIDENCE_FORMAT: &str = "tollgate-evidence";
@@ -61,9 +62,9 @@ pub(super) fn bytes_max(name: &str) -> u64 {
 /// A member that does not belong where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Misplaced {
-    #[error("`{0}` is no member of a bundle")]
+    #[error("`{}` is no member of a bundle", visible_line(.0))]
     Unknown(String),
-    #[error("`{0}` is there twice")]
+    #[error("`{}` is there twice", visible_line(.0))]
     Twice(String),
     #[error("`{found}` stands where `{expected}` belongs")]
     Order { expected: String, found: String },

@@ -55,6 +55,14 @@ impl Records {
         }
     }
 
+    /// Whether anything that names a component names another one than this.
+    pub(super) fn names_other_component(&self, component: Digest) -> bool {
+        let pin = self.pin.as_ref().map(|pin| pin.sha256);
+        let decision = self.decision.as_ref().map(|decision| decision.policy.digest);
+        let receipt = self.receipt.as_ref().and_then(|receipt| receipt.policy_digest);
+        [pin, decision, receipt].into_iter().flatten().any(|named| named != component)
+    }
+
     fn compare_receipt(
         &self,
         receipt: &RecordedReceipt,

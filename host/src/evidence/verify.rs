@@ -94,11 +94,12 @@ impl Verification {
 impl EvidenceBundle {
     /// Computes every digest again, asks the policy again in each sandbox, and compares.
     ///
-    /// Takes as long as compiling the component and deciding in each sandbox do.
+    /// Takes as long as compiling the component and deciding in each sandbox do. A component that some
+    /// digest contradicts is not the one that decided: it is neither compiled nor asked.
     pub fn verify(&self, sandboxes: &[Sandbox<'_>]) -> Verification {
         let mut differences = Vec::new();
         if let Some(place) = self.departure() {
-            let (recorded, found) = ("the canonical form", "other bytes");
+            let (recorded, found) = ("the canonical form", "another, as of what was packed again");
             differences.push(Difference::new(DifferenceKind::Form, place, recorded, found));
         }
         self.compare_sums(&mut differences);
@@ -110,7 +111,12 @@ impl EvidenceBundle {
         };
         records.compare(&computed, &mut differences);
         let mut engines = Vec::new();
-        for sandbox in sandboxes {
+        let is_other = records.names_other_component(computed.component);
+        if is_other {
+            let found = "not decided again: the component is not the one that decided";
+            differences.push(undecided(found));
+        }
+        for sandbox in sandboxes.iter().filter(|_| !is_other) {
             let decided = self.decide_again(&records, sandbox);
             engines.extend(decided.is_ok().then(|| sandbox.engine.to_owned()));
             let several = sandboxes.len() > 1;
@@ -176,12 +182,7 @@ impl EvidenceBundle {
         let bytes = self.required(name);
         match facts::from_json::<T>(bytes) {
             Ok(value) => {
-                let canonical = facts::to_json(&value);
-                if let Some(offset) = difference::first_difference(bytes, &canonical) {
-                    let (place, found) = (format!("{name}, byte {offset}"), "another spelling");
-                    let recorded = "the canonical form";
-                    differences.push(Difference::new(DifferenceKind::Form, place, recorded, found));
-                }
+                differences.extend(self.spelling(name, &facts::to_json(&value)));
                 Some(value)
             }
             Err(error) => {
@@ -189,6 +190,14 @@ impl EvidenceBundle {
                 None
             }
         }
+    }
+
+    /// Where a member leaves the canonical form of its values.
+    fn spelling(&self, name: &str, canonical: &[u8]) -> Option<Difference> {
+        let offset = difference::first_difference(self.required(name), canonical)?;
+        let (recorded, found) = ("the canonical form", "another spelling");
+        let place = format!("{name}, byte {offset}");
+        Some(Difference::new(DifferenceKind::Form, place, recorded, found))
     }
 
     fn pin(&self, differences: &mut Vec<Difference>) -> Option<PolicyPin> {
@@ -202,7 +211,13 @@ impl EvidenceBundle {
         };
         let mut pins = pins.iter();
         match (pins.next(), pins.next()) {
-            (Some(pin), None) => Some(pin.clone()),
+            (Some(pin), None) => {
+                // What pins.toml may hold beside its values, a comment, could say anything.
+                let mut canonical = Pins::default();
+                canonical.set(pin.clone());
+                differences.extend(self.spelling(PIN, canonical.to_text().as_bytes()));
+                Some(pin.clone())
+            }
             _ => {
                 let (recorded, found) = ("one pin", "none or several");
                 differences.push(Difference::new(DifferenceKind::Form, PIN, recorded, found));
@@ -217,12 +232,8 @@ impl EvidenceBundle {
         records: &Records,
         sandbox: &Sandbox<'_>,
     ) -> Result<Vec<Difference>, Difference> {
-        let undecided = |found: String| {
-            let recorded = "a decision";
-            Difference::new(DifferenceKind::NoDecision, COMPONENT, recorded, found)
-        };
         let (Some(request), Some(pin)) = (&records.request, &records.pin) else {
-            return Err(undecided("nothing to ask: the request or the pin cannot be read".into()));
+            return Err(undecided("nothing to ask: the request or the pin cannot be read"));
         };
         let policy = sandbox
             .runtime
@@ -300,6 +311,13 @@ impl EvidenceBundle {
             ),
             None => "that the payload ran: the bundle has no receipt".to_owned(),
         });
+        let environment = records.request.as_ref().and_then(|request| request.environment.as_ref());
+        if let (None, Some(environment)) = (&records.receipt, environment) {
+            unproven.push(format!(
+                "that the payload is meant for environment `{environment}`: {REQUEST} is its word, and \
+                 no decision depends on it"
+            ));
+        }
         if self.required(WIT) != POLICY_WIT.as_bytes() {
             unproven.push(format!(
                 "what {WIT} says: this program has another text of it, and decides by its own"
@@ -314,6 +332,11 @@ impl EvidenceBundle {
         }
         unproven
     }
+}
+
+/// There is no decision to compare.
+fn undecided(found: impl Into<String>) -> Difference {
+    Difference::new(DifferenceKind::NoDecision, COMPONENT, "a decision", found)
 }
 
 fn unreadable(name: &str, error: &dyn Error) -> Difference {

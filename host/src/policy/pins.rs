@@ -71,7 +71,7 @@ struct PinsFile {
 /// The version of the file format this host reads and writes.
 const FORMAT: u32 = 1;
 
-/// What stands above the pins in the file.
+/// What stands above the pins in the file. Evidence bundles hold it: of their version it stays the same.
 const HEADER: &str = "\
 # Which policy component decides for which executor code. Written by script/build-policy; a pin is
 # changed by review, not by hand: the host refuses a component whose sha256 is not the one below.

@@ -64,6 +64,10 @@ fn exported(component: &[u8], with_receipt: bool) -> Vec<u8> {
     EvidenceBundle::export(&exhibit).unwrap().as_bytes().to_vec()
 }
 
+fn digest(bytes: &[u8]) -> String {
+    tollgate::digest::Digest::of(bytes).to_string()
+}
+
 fn verified(bytes: Vec<u8>) -> Verification {
     let sandbox = Sandbox { engine: "cranelift", runtime: &RUNTIME };
     EvidenceBundle::parse(bytes).unwrap().verify(&[sandbox])
@@ -232,16 +236,30 @@ fn a_policy_that_was_exchanged_is_told_apart_by_every_digest_of_it() {
     assert!(verification.has(DifferenceKind::NoDecision), "an unpinned component is not asked");
     assert!(verification.engines.is_empty());
 
-    // With the pin made right as well, the answers tell.
-    let digest = |bytes: &[u8]| tollgate::digest::Digest::of(bytes).to_string();
+    // With the pin made right as well, decision and receipt still name the one that decided.
     let (old, new) = (digest(&policy(Decide::Allow)), digest(&denying));
     members.replace("policy/pin.toml", &old, &new);
     members.sum();
     let verification = verified(members.archive());
     let places: Vec<&str> = verification.differences.iter().map(|it| it.place.as_str()).collect();
+    assert_eq!(
+        places,
+        [
+            "decision.json /policy/digest, of policy/component.wasm",
+            "receipt.json /policyDigest, of policy/component.wasm",
+            "policy/component.wasm",
+        ]
+    );
+    let told = &verification.differences[2].found;
+    assert!(told.contains("the component is not the one that decided"), "{told}");
+
+    // With all of them made right the answers tell.
+    members.replace("decision.json", &old, &new);
+    members.replace("receipt.json", &old, &new);
+    members.sum();
+    let verification = verified(members.archive());
+    let places: Vec<&str> = verification.differences.iter().map(|it| it.place.as_str()).collect();
     for place in [
-        "decision.json /policy/digest, of policy/component.wasm",
-        "receipt.json /policyDigest, of policy/component.wasm",
         "decision.json /decision",
         "decision.json /decisionDigest, decided again",
         "statements/0000.sql",
@@ -252,11 +270,75 @@ fn a_policy_that_was_exchanged_is_told_apart_by_every_digest_of_it() {
 }
 
 #[test]
+fn a_component_that_did_not_decide_is_not_even_compiled() {
+    // No component at all: had anyone tried to compile it, that would be told.
+    let mut members = Members::of(&SMALL);
+    let (old, junk) = (digest(&policy(Decide::Allow)), b"no component".to_vec());
+    members.replace("policy/pin.toml", &old, &digest(&junk));
+    *members.content("policy/component.wasm") = junk.clone();
+    members.sum();
+    let told = |members: &Members| {
+        let differences = verified(members.archive()).differences;
+        let told = differences.into_iter().find(|it| it.kind == DifferenceKind::NoDecision);
+        told.unwrap().found
+    };
+    assert!(told(&members).starts_with("not decided again: "), "{}", told(&members));
+    for name in ["decision.json", "receipt.json"] {
+        members.replace(name, &old, &digest(&junk));
+    }
+    members.sum();
+    assert!(told(&members).starts_with("no policy to ask: "), "{}", told(&members));
+}
+
+#[test]
+fn a_pin_says_nothing_but_its_values() {
+    for (from, to) in [
+        ("format = 1", "# reviewed by everyone\nformat = 1"),
+        ("format = 1", "format  = 1"),
+        ("# Which", "# What"),
+        ("supersedes = []\n", ""),
+    ] {
+        let places = places(|it| it.replace("policy/pin.toml", from, to));
+        let [place] = &places[..] else { panic!("{to}: {places:?}") };
+        assert!(place.starts_with("policy/pin.toml, byte "), "{place}");
+    }
+    let places = places(|it| it.content("policy/pin.toml").extend(b"# \xff"));
+    assert_eq!(places.len(), 1, "{places:?}");
+}
+
+#[test]
+fn a_version_is_one() {
+    for wrong in ["1.0.0\\nverified", "", "1", "the best", "1.0.0 and more"] {
+        let current = env!("CARGO_PKG_VERSION");
+        let places = places(|it| it.replace("versions.json", current, wrong));
+        assert_eq!(places, ["versions.json"], "{wrong}");
+    }
+    assert_eq!(places(|it| it.replace("decision.json", "0.0.0", "new")), ["decision.json"]);
+}
+
+#[test]
+fn an_environment_without_a_receipt_is_not_proven() {
+    let environment = |bytes: Vec<u8>| {
+        let unproven = verified(bytes).unproven;
+        unproven.into_iter().find(|it| it.contains("meant for environment"))
+    };
+    assert_eq!(environment(SMALL.clone()), None, "the receipt has it");
+    let mut members = Members::of(&SMALL);
+    members.0.retain(|(name, _)| name != "receipt.json");
+    members.sum();
+    assert!(environment(members.archive()).unwrap().contains("`preview`"));
+    members.replace("request.json", "\"preview\"", "null");
+    members.sum();
+    assert_eq!(environment(members.archive()), None);
+}
+
+#[test]
 fn a_policy_that_does_not_decide_is_neither_an_allow_nor_a_denial() {
     let mut members = Members::of(&SMALL);
     let trapping = policy(Decide::Trap);
-    let digest = |bytes: &[u8]| tollgate::digest::Digest::of(bytes).to_string();
-    members.replace("policy/pin.toml", &digest(&policy(Decide::Allow)), &digest(&trapping));
+    for name in ["policy/pin.toml", "decision.json", "receipt.json"] {
+        members.replace(name, &digest(&policy(Decide::Allow)), &digest(&trapping));
+    }
     *members.content("policy/component.wasm") = trapping;
     members.sum();
     let verification = verified(members.archive());

@@ -11,17 +11,18 @@ use tollgate::evidence::{
     Difference, DifferenceKind, EvidenceBundle, EvidenceError, Sandbox, Summary, Verification,
 };
 use tollgate::ids::Catalog;
-use tollgate::policy::{Backend, PolicyRuntime, PolicyStore};
+use tollgate::policy::{Backend, PolicyPin, PolicyRuntime, PolicyStore};
+use tollgate::text::with_causes;
 
-use super::super::output::{self, visible};
+use super::super::output::{self, visible_line};
 use super::super::sandbox::{RuntimeArguments, StoreArguments};
 use super::super::{Exit, Failure, Global, Run};
 
 /// Find everything in a bundle that is not as recorded
 ///
-/// Needs the bundle and nothing else: no server, no configuration, no release. Every digest is
-/// computed again, the policy is loaded from the bundle and asked again in the sandbox, and every
-/// difference is listed.
+/// Needs the bundle and nothing else: no server, no configuration, no release, and no store unless
+/// `--require-pinned` asks for one. Every digest is computed again, the policy is loaded from the bundle
+/// and asked again in the sandbox, and every difference is listed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +43,8 @@ pub(super) struct Verify {
     /// What executes the policy's code
     #[arg(long, value_enum, default_value_t)]
     engine: Engine,
-    /// Let a policy that is not pinned in the store count as a mismatch
+    /// Let a policy that is not pinned in the store, or not byte for byte the store's file, count as a
+    /// mismatch
     #[arg(long)]
     require_pinned: bool,
     /// One object a line; see docs/schema/evidence-verify.schema.json
@@ -79,7 +81,10 @@ impl Engine {
 
 impl Run for Verify {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
-        let store = self.store.open()?;
+        let store = match self.store.open() {
+            Err(failure) if self.require_pinned => return Err(failure),
+            opened => opened.ok(),
+        };
         let runtimes: Vec<(&str, PolicyRuntime)> = self
             .engine
             .backends()
@@ -94,7 +99,8 @@ impl Run for Verify {
             let (text, found) = match read {
                 Ok(bundle) => {
                     let verification = bundle.verify(&sandboxes);
-                    let report = Report::new(path, &verification, &store, self.require_pinned);
+                    let pin = self.pin_state(&bundle, &verification.summary, store.as_ref());
+                    let report = Report::new(path, &verification, pin, self.require_pinned);
                     (if self.json { report.json() } else { report.human() }, report.exit())
                 }
                 // Of many, one that is no bundle does not keep the others from being verified.
@@ -111,6 +117,29 @@ impl Run for Verify {
             exit = exit.max(found);
         }
         Ok(exit)
+    }
+}
+
+impl Verify {
+    /// What the store says, if there is one: the file it has is looked at when it counts.
+    fn pin_state(
+        &self,
+        bundle: &EvidenceBundle,
+        summary: &Summary,
+        store: Option<&PolicyStore>,
+    ) -> PinState {
+        let Some(store) = store else { return PinState::Unknown };
+        match PinState::of(summary, store) {
+            (PinState::Pinned, Some(pin)) if self.require_pinned => {
+                // An absent or a damaged file, and one without the signature that is asked for, vouch
+                // for nothing.
+                let has_bytes = store
+                    .component(pin)
+                    .is_ok_and(|bytes| Some(&*bytes) == bundle.member("policy/component.wasm"));
+                if has_bytes { PinState::Pinned } else { PinState::OtherFile }
+            }
+            (state, _) => state,
+        }
     }
 }
 
@@ -134,17 +163,23 @@ enum PinState {
     PinnedOtherwise,
     /// Nothing is pinned to the executor here.
     NotPinned,
+    /// It is pinned, and the store's file has other bytes, or cannot be read.
+    OtherFile,
+    /// There is no store that can be read.
+    Unknown,
 }
 
 impl PinState {
-    fn of(summary: &Summary, store: &PolicyStore) -> Self {
+    /// What the store's pins say, and the pin.
+    fn of<'a>(summary: &Summary, store: &'a PolicyStore) -> (Self, Option<&'a PolicyPin>) {
         let pin = summary.executor.as_ref().and_then(|executor| store.pins().find(executor));
-        match (pin, summary.policy_digest) {
+        let state = match (pin, summary.policy_digest) {
             (Some(pin), Some(digest)) if pin.sha256 == digest => Self::Pinned,
             (Some(pin), Some(digest)) if pin.supersedes.contains(&digest) => Self::Superseded,
             (Some(_), _) => Self::PinnedOtherwise,
             (None, _) => Self::NotPinned,
-        }
+        };
+        (state, pin)
     }
 
     const fn words(self) -> &'static str {
@@ -153,6 +188,10 @@ impl PinState {
             Self::Superseded => "superseded in this store by the policy that is pinned now",
             Self::PinnedOtherwise => "in this store another policy is pinned",
             Self::NotPinned => "nothing is pinned to its executor in this store",
+            Self::OtherFile => {
+                "pinned in this store, whose file is not byte for byte this component"
+            }
+            Self::Unknown => "there is no store to look for its pin: it cannot be read",
         }
     }
 }
@@ -181,16 +220,10 @@ struct Line<'a> {
 
 /// The same of a file that is no bundle.
 fn unreadable(path: &Path, error: &EvidenceError) -> String {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let _ = write!(message, ": {error}");
-        cause = error.source();
-    }
     output::json_line(&serde_json::json!({
         "bundle": path.display().to_string(),
         "verified": false,
-        "error": message,
+        "error": with_causes(error),
     }))
 }
 
@@ -198,10 +231,9 @@ impl<'a> Report<'a> {
     fn new(
         path: &Path,
         verification: &'a Verification,
-        store: &PolicyStore,
+        pin: PinState,
         require_pinned: bool,
     ) -> Self {
-        let pin = PinState::of(&verification.summary, store);
         Self { path: path.display().to_string(), verification, pin, require_pinned }
     }
 
@@ -245,9 +277,12 @@ impl<'a> Report<'a> {
         let Verification { bundle_digest, summary, engines, differences, unproven } =
             self.verification;
         let word = if self.verified() { "verified" } else { "DIFFERS" };
-        let mut text = format!("{word}  {}\n", visible(&self.path));
+        let mut text = format!("{word}  {}\n", visible_line(&self.path));
+        // What a bundle says freely stands within a line of ours, and makes none of its own; the other
+        // values were checked when they were read.
+        let free = |value: Option<&String>| visible_line(value.map_or("unknown", String::as_str));
         let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "  {name:<9} {}", visible(&value));
+            let _ = writeln!(text, "  {name:<9} {value}");
         };
         line("bundle", bundle_digest.to_string());
         if let Some(key) = &summary.step_key {
@@ -259,8 +294,9 @@ impl<'a> Report<'a> {
             };
             line("step", format!("{key}, {status}{runs}"));
         }
-        let name = summary.policy_name.as_deref().unwrap_or("unknown");
-        let version = summary.policy_version.as_deref().unwrap_or_default();
+        let name = free(summary.policy_name.as_ref());
+        let version = summary.policy_version.as_ref().map(|version| visible_line(version));
+        let version = version.unwrap_or_default();
         line("policy", format!("{name} {version}, {}", optional(summary.policy_digest)));
         line("", self.pin.words().to_owned());
         line("payload", optional(summary.payload_digest));
@@ -269,24 +305,39 @@ impl<'a> Report<'a> {
         let decision = summary.decision.unwrap_or("unknown");
         line("decision", format!("{decision}, {count} statement(s)"));
         if !summary.codes.is_empty() {
-            line("", format!("findings: {}", summary.codes.join(", ")));
+            line("", format!("findings: {}", visible_line(&summary.codes.join(", "))));
         }
         line("", optional(summary.decision_digest));
-        let again = if engines.is_empty() { "no engine".to_owned() } else { engines.join(", ") };
-        line("again", format!("decided by {again}"));
-        line("made by", format!("Tollgate {}", optional(summary.made_by.as_ref())));
+        line("again", again(engines, differences));
+        line("made by", format!("Tollgate {}", free(summary.made_by.as_ref())));
         for difference in differences {
-            let _ = writeln!(text, "  differs: {}", visible(&difference.to_string()));
+            let _ = writeln!(text, "  differs: {difference}");
         }
         if self.pin_counts() {
             let _ = writeln!(text, "  differs: {}", self.pin.words());
         }
+        if differences.iter().any(|it| it.kind == DifferenceKind::Form) {
+            text.push_str(FORM_HELP);
+        }
         text.push_str("  not proven:\n");
         for unproven in unproven {
-            let _ = writeln!(text, "    {unproven}");
+            let _ = writeln!(text, "    {}", visible_line(unproven));
         }
         text
     }
+}
+
+/// What to do about a bundle that is not in the form of its version.
+const FORM_HELP: &str = "  help: take the file as it was exported, or export it again: the same facts \
+    give the same bytes\n";
+
+/// Which engines decided again, or why none did.
+fn again(engines: &[String], differences: &[Difference]) -> String {
+    if !engines.is_empty() {
+        return format!("decided by {}", engines.join(", "));
+    }
+    let why = differences.iter().find(|it| it.kind == DifferenceKind::NoDecision);
+    why.map_or_else(|| "not decided".to_owned(), |it| visible_line(&it.found))
 }
 
 fn optional(value: Option<impl ToString>) -> String {
