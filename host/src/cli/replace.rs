@@ -1,10 +1,109 @@
-//! Files that are replaced whole or not at all.
+//! Files that are replaced whole or not at all, and which files may be.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
+
+use super::Failure;
+
+/// A file that a command is told to write, and what it may take the place of. One rule holds for all of
+/// them: never what the command reads, and nothing that nobody said may go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The option that names it.
+    pub(crate) option: &'static str,
+    /// The file.
+    pub(crate) path: &'a Path,
+    /// What may be there.
+    pub(crate) replaces: Replaces,
+}
+
+/// What may be there already.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Replaces {
+    /// Nothing at all, until the user adds `--force`.
+    Nothing,
+    /// What the same command wrote before, as these bytes tell.
+    Earlier(Written),
+    /// Anything, as the user said; in a folder that the command reads, only [`Replaces::Earlier`].
+    Anything(Written),
+}
+
+/// Something that a command writes, told by its first bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    /// What it is called.
+    pub(crate) name: &'static str,
+    /// Whether these are the first bytes of one.
+    pub(crate) begins: fn(&[u8]) -> bool,
+}
+
+/// Bytes of a file that is there which are looked at, at most.
+const BEGINNING_BYTES: u64 = 64 << 10;
+
+impl Place<'_> {
+    /// Refuses what may not be replaced. `inputs` are the files and folders that the command reads.
+    ///
+    /// # Errors
+    ///
+    /// A usage error that names the file and why it stays.
+    pub(crate) fn check(&self, inputs: &[&Path]) -> Result<(), Failure> {
+        let Self { option, path, replaces } = self;
+        // What is not there replaces nothing, and what cannot be looked at cannot be replaced either.
+        let Ok(present) = fs::metadata(path) else { return Ok(()) };
+        let refused = |why: String, help: String| {
+            let message = format!("`{}` is there already{why}", path.display());
+            Err(Failure::usage(message).with_help(help))
+        };
+        let elsewhere = format!("name another file for `{option}`");
+        let is_input = |input: &&&Path| is_same(path, &present, input);
+        if let Some(input) = inputs.iter().find(is_input) {
+            let why = format!(", and this command reads it, as `{}`", input.display());
+            return refused(why, elsewhere);
+        }
+        let among_inputs = inputs.iter().any(|input| is_beneath(path, input));
+        match replaces {
+            Replaces::Nothing => refused(String::new(), format!("{elsewhere}, or add `--force`")),
+            Replaces::Anything(_) if !among_inputs => Ok(()),
+            Replaces::Anything(earlier) | Replaces::Earlier(earlier) => {
+                if (earlier.begins)(&beginning(path)) {
+                    return Ok(());
+                }
+                refused(format!(", and no {}", earlier.name), elsewhere)
+            }
+        }
+    }
+}
+
+/// Whether two paths lead to one file: by another name, a symbolic link or a hard link.
+#[cfg(unix)]
+fn is_same(_path: &Path, present: &fs::Metadata, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let of = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
+    fs::metadata(other).is_ok_and(|other| of(&other) == of(present))
+}
+
+#[cfg(not(unix))]
+fn is_same(path: &Path, _present: &fs::Metadata, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    real(path).is_some_and(|path| Some(path) == real(other))
+}
+
+/// Whether a path leads into a folder.
+fn is_beneath(path: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    folder.is_dir() && real(path).zip(real(folder)).is_some_and(|(path, it)| path.starts_with(it))
+}
+
+fn beginning(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What cannot be read is nothing that we wrote.
+    let _ = File::open(path).and_then(|file| file.take(BEGINNING_BYTES).read_to_end(&mut bytes));
+    bytes
+}
 
 /// Puts these bytes in the place of a file's content: whoever reads the file, and whatever happens in
 /// between, sees the old content or the new one. What has no file yet gets one that all may read.
@@ -71,6 +170,53 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::*;
+
+    /// What a refusal says, if it is one.
+    fn refusal(path: &Path, replaces: Replaces, inputs: &[&Path]) -> Option<String> {
+        let place = Place { option: "--to", path, replaces };
+        place.check(inputs).err().map(|failure| format!("{failure:?}"))
+    }
+
+    const EARLIER: Written = Written { name: "note", begins: |bytes| bytes.starts_with(b"note") };
+
+    #[test]
+    fn what_is_read_is_never_replaced_under_whatever_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("input"), "note").unwrap();
+        symlink("input", at("link")).unwrap();
+        fs::hard_link(at("input"), at("hard")).unwrap();
+        fs::create_dir(at("sub")).unwrap();
+        for name in ["input", "link", "hard", "sub/../input"] {
+            for replaces in [Replaces::Anything(EARLIER), Replaces::Earlier(EARLIER)] {
+                let told = refusal(&at(name), replaces, &[&at("other"), &at("input")]).unwrap();
+                assert!(told.contains("this command reads it"), "{name}: {told}");
+            }
+        }
+        // The other way round: the input is the link.
+        assert!(refusal(&at("input"), Replaces::Anything(EARLIER), &[&at("link")]).is_some());
+    }
+
+    #[test]
+    fn what_may_go_is_what_was_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("old"), "note 1").unwrap();
+        fs::write(at("mine"), "mine").unwrap();
+        let (input, beneath) = (at("input"), [folder.path()]);
+        for replaces in [Replaces::Nothing, Replaces::Earlier(EARLIER), Replaces::Anything(EARLIER)]
+        {
+            assert_eq!(refusal(&at("new"), replaces, &[&input]), None);
+        }
+        assert!(refusal(&at("old"), Replaces::Nothing, &[]).unwrap().contains("--force"));
+        assert_eq!(refusal(&at("old"), Replaces::Earlier(EARLIER), &[]), None);
+        let told = refusal(&at("mine"), Replaces::Earlier(EARLIER), &[]).unwrap();
+        assert!(told.contains("and no note"), "{told}");
+        assert_eq!(refusal(&at("mine"), Replaces::Anything(EARLIER), &[&input]), None);
+        // In a folder that is read, what lies there may be what is read.
+        assert!(refusal(&at("mine"), Replaces::Anything(EARLIER), &beneath).is_some());
+        assert_eq!(refusal(&at("old"), Replaces::Anything(EARLIER), &beneath), None);
+    }
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o7777

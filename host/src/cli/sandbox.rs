@@ -36,6 +36,11 @@ impl StoreArguments {
         self.key.guard(store)
     }
 
+    /// The folder, when it is not the one that is built in.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.store.as_deref()
+    }
+
     /// Opens another store, on the same terms.
     pub(super) fn open_other(&self, directory: &Path) -> Result<PolicyStore, Failure> {
         self.key.guard(PolicyStore::open(directory)?)
@@ -115,7 +120,7 @@ pub(super) fn load_pinned(
 
 /// Loads a component that no pin vouches for.
 pub(super) fn load_file(runtime: &PolicyRuntime, path: &Path) -> Result<Policy, Failure> {
-    Ok(runtime.load_unpinned(&read_component(path)?)?)
+    runtime.load_unpinned(&read_component(path)?).map_err(in_file(path))
 }
 
 /// A policy and the bytes it was loaded from.
@@ -143,10 +148,47 @@ pub(super) fn load_file_with_bytes(
     let component = read_component(path)?;
     let digest = Digest::of(&component);
     let policy = match store.pins().iter().find(|pin| pin.sha256 == digest) {
-        Some(pin) => runtime.load(pin, &component)?,
-        None => runtime.load_unpinned(&component)?,
+        Some(pin) => runtime.load(pin, &component),
+        None => runtime.load_unpinned(&component),
     };
-    Ok(LoadedPolicy { policy, component })
+    Ok(LoadedPolicy { policy: policy.map_err(in_file(path))?, component })
+}
+
+/// Loads the component with this digest: the pinned one, or an earlier one that lies in the store still.
+/// `None` when it is not there.
+pub(super) fn load_by_digest(
+    runtime: &PolicyRuntime,
+    store: &PolicyStore,
+    digest: Digest,
+) -> Result<Option<LoadedPolicy>, Failure> {
+    if let Some(pin) = store.pins().iter().find(|pin| pin.sha256 == digest) {
+        return load_with_bytes(runtime, store, pin).map(Some);
+    }
+    let Some(component) = store.component_with(digest)? else { return Ok(None) };
+    Ok(Some(LoadedPolicy { policy: runtime.load_unpinned(&component)?, component }))
+}
+
+/// A file that was named as a policy and is none.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` cannot be loaded as a policy", path.display())]
+struct InFile {
+    path: PathBuf,
+    source: LoadError,
+}
+
+fn in_file(path: &Path) -> impl FnOnce(LoadError) -> Failure {
+    |error| {
+        let (exit, help) = (exit_of(&error), error.help());
+        Failure::new(exit, InFile { path: path.to_owned(), source: error }).with_help(help)
+    }
+}
+
+fn exit_of(error: &LoadError) -> Exit {
+    match error {
+        error if error.is_pin_mismatch() => Exit::PinMismatch,
+        LoadError::Describe(_) => Exit::NoDecision,
+        _ => Exit::Usage,
+    }
 }
 
 impl From<StoreError> for Failure {
@@ -166,12 +208,7 @@ impl From<RuntimeError> for Failure {
 
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
-        let exit = match &error {
-            error if error.is_pin_mismatch() => Exit::PinMismatch,
-            LoadError::Describe(_) => Exit::NoDecision,
-            _ => Exit::Usage,
-        };
-        let help = error.help();
+        let (exit, help) = (exit_of(&error), error.help());
         Self::new(exit, error).with_help(help)
     }
 }

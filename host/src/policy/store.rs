@@ -9,6 +9,7 @@ use std::io;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crate::digest::Digest;
 use crate::ids::ExecutorCode;
 #[cfg(feature = "registry")]
 use crate::signature::{
@@ -219,6 +220,37 @@ impl PolicyStore {
         Ok(bytes)
     }
 
+    /// The bytes of the component with this digest, pinned or not: versions lie in a store side by side,
+    /// and a pin says which of them decides now. `None` when no file of the store has it. A file that
+    /// cannot be read hides no other.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the folder cannot be listed, or when a key is trusted that did not sign it.
+    pub fn component_with(&self, digest: Digest) -> Result<Option<Cow<'static, [u8]>>, StoreError> {
+        let Source::Directory(directory) = &self.source else {
+            let has = |(_, bytes): &&(&str, &'static [u8])| Digest::of(bytes) == digest;
+            return Ok(embedded::FILES.iter().find(has).map(|(_, bytes)| Cow::Borrowed(*bytes)));
+        };
+        let failed = |source| StoreError::Read { path: directory.clone(), source };
+        for entry in fs::read_dir(directory).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_none_or(|extension| extension != "wasm") {
+                continue;
+            }
+            if let Ok(bytes) = read_component(&path)
+                && Digest::of(&bytes) == digest
+            {
+                #[cfg(feature = "registry")]
+                if let Some(key) = &self.key {
+                    check_signature(&path, &bytes, key)?;
+                }
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+
     #[cfg(feature = "registry")]
     fn check_signature(&self, pin: &PolicyPin, bytes: &[u8]) -> Result<(), StoreError> {
         let Some(key) = &self.key else { return Ok(()) };
@@ -300,7 +332,6 @@ fn known(codes: &[ExecutorCode]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::Digest;
 
     #[test]
     fn every_embedded_pin_has_its_embedded_component() {
@@ -310,6 +341,25 @@ mod tests {
         for pin in store.pins() {
             assert_eq!(Digest::of(store.component(pin).unwrap()), pin.sha256, "{}", pin.file);
         }
+    }
+
+    #[test]
+    fn an_earlier_version_is_found_by_its_digest() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        write(PINS_FILE, "format = 1\n");
+        write("p-1.0.0.wasm", "earlier");
+        write("p-1.1.0.wasm", "later");
+        write("notes.txt", "no component");
+        fs::create_dir(directory.path().join("folder.wasm")).unwrap();
+        let store = PolicyStore::open(directory.path()).unwrap();
+        let found = |text: &str| store.component_with(Digest::of(text)).unwrap();
+        assert_eq!(found("earlier").as_deref(), Some(b"earlier".as_slice()));
+        assert_eq!(found("no component"), None);
+        let embedded = PolicyStore::embedded().unwrap();
+        let pin = embedded.pins().iter().next().unwrap();
+        assert!(embedded.component_with(pin.sha256).unwrap().is_some());
+        assert_eq!(embedded.component_with(Digest::of("x")).unwrap(), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tollgate::audit;
 use tollgate::config::SqlTargetConfig;
-use tollgate::evidence::{EvidenceBundle, Exhibit, ExportError, RecordedReceipt};
+use tollgate::evidence::{EVIDENCE_FORMAT, EvidenceBundle, Exhibit, ExportError, RecordedReceipt};
 use tollgate::ids::{Catalog, EnvironmentCode, ExecutorCode, StepKey};
 use tollgate::policy::PolicyRuntime;
 use tollgate::target::{SessionContract, Target};
@@ -14,7 +14,8 @@ use tollgate::target::{SessionContract, Target};
 use super::super::configuration;
 use super::super::payloads;
 use super::super::receipts;
-use super::super::replace::replace;
+use super::super::releases::is_folder;
+use super::super::replace::{Place, Replaces, Written, replace};
 use super::super::sandbox::{self, LoadedPolicy, RuntimeArguments, StoreArguments};
 use super::super::{Exit, Failure, Global, Run, output};
 
@@ -68,7 +69,7 @@ pub(super) struct Export {
     /// File to write
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Take the place of a file that is there
+    /// Take the place of a file that is there, unless it is one that the command reads
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -86,10 +87,7 @@ struct Subject {
 
 impl Run for Export {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
-        if self.to.exists() && !self.force {
-            return Err(Failure::usage(format!("`{}` is there already", self.to.display()))
-                .with_help("name another file, or add `--force`"));
-        }
+        self.check_place()?;
         let subject = match &self.key {
             Some(key) => self.step(global, key)?,
             None => self.payload()?,
@@ -118,7 +116,26 @@ impl Run for Export {
     }
 }
 
+/// A bundle, as its first member tells.
+const BUNDLE: Written = Written {
+    name: "evidence bundle",
+    begins: |bytes| {
+        let manifest = bytes.get(512..1024).unwrap_or_default();
+        let format = format!("\"format\":\"{EVIDENCE_FORMAT}\"");
+        manifest.windows(format.len()).any(|window| window == format.as_bytes())
+    },
+};
+
 impl Export {
+    /// Nothing that goes into the bundle may be lost for it.
+    fn check_place(&self) -> Result<(), Failure> {
+        let files = [&self.payload, &self.policy].into_iter().flatten();
+        let folders = [self.releases.as_deref(), self.store.folder()].into_iter().flatten();
+        let inputs: Vec<&Path> = files.map(PathBuf::as_path).chain(folders).collect();
+        let replaces = if self.force { Replaces::Anything(BUNDLE) } else { Replaces::Nothing };
+        Place { option: "--to", path: &self.to, replaces }.check(&inputs)
+    }
+
     fn payload(&self) -> Result<Subject, Failure> {
         let catalog = match &self.catalog {
             Some(catalog) => catalog.clone(),
@@ -132,6 +149,12 @@ impl Export {
         if self.payload.is_none() && self.releases.is_none() {
             return Err(Failure::usage("the payload of the step is nowhere to be found")
                 .with_help("add `--releases DIR`, or `--payload FILE`"));
+        }
+        if let Some(releases) = &self.releases {
+            is_folder(
+                releases,
+                "name the folder that holds each release at <plugin code>/<version>",
+            )?;
         }
         let config = configuration::read(global)?;
         let target = configuration::sql_target(&config)?;
@@ -170,12 +193,11 @@ impl Export {
             return sandbox::load_with_bytes(runtime, &store, store.pin(&self.executor)?);
         };
         let digest = receipt.policy_digest.ok_or(ExportError::Pruned)?;
-        let pin = store.pins().iter().find(|pin| pin.sha256 == digest).ok_or_else(|| {
+        sandbox::load_by_digest(runtime, &store, digest)?.ok_or_else(|| {
             let message = format!("the receipt names policy {digest}, which the store has not");
             Failure::new(Exit::PinMismatch, message)
                 .with_help("name its file: `--policy FILE`, or its store: `--store DIR`")
-        })?;
-        sandbox::load_with_bytes(runtime, &store, pin)
+        })
     }
 }
 
