@@ -26,6 +26,22 @@ impl Digest {
     }
 }
 
+/// Digests bytes that come in parts.
+#[derive(Debug, Clone, Default)]
+pub struct Digester(Sha256);
+
+impl Digester {
+    /// Adds the next bytes.
+    pub fn add(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all bytes so far.
+    pub fn digest(&self) -> Digest {
+        Digest(self.0.clone().finalize().into())
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;
@@ -94,6 +110,16 @@ mod tests {
         let text = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(digest.to_string(), text);
         assert_eq!(text.parse(), Ok(digest));
+    }
+
+    #[test]
+    fn parts_have_the_digest_of_the_whole() {
+        let mut digester = Digester::default();
+        assert_eq!(digester.digest(), Digest::of(""));
+        for part in ["a", "", "bc"] {
+            digester.add(part);
+        }
+        assert_eq!(digester.digest(), Digest::of("abc"));
     }
 
     #[test]

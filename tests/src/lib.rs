@@ -9,6 +9,7 @@ pub mod claims;
 pub mod cli;
 pub mod corpus;
 pub mod desk;
+pub mod exported;
 pub mod fidelity;
 pub mod gate;
 pub mod generate;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tollgate::digest::Digest;
 use tollgate_tests::cli::Run;
 use tollgate_tests::desk::Desk;
+use tollgate_tests::exported;
 use tollgate_tests::hostile::{self, Decide};
 use tollgate_tests::schema::Schema;
 use tollgate_tests::source::repository;
@@ -246,7 +247,7 @@ fn a_ledger_s_export_is_a_corpus() {
     let receipt = |key: &str, payload: Option<&str>, hashed: &str| {
         let digest = Digest::of(hashed).to_string();
         json!({
-            "version": 1, "id": 1, "key": key, "environment": "preview",
+            "version": 2, "id": 1, "key": key, "environment": "preview",
             "release": { "code": "shop", "version": "1.0.0" }, "direction": "FORWARD",
             "executor": "sql-jdbc:v1", "catalog": "shop_preview", "contentHash": digest,
             "policyDigest": digest, "decisionDigest": digest, "payload": payload,
@@ -266,13 +267,8 @@ fn a_ledger_s_export_is_a_corpus() {
         receipt("changed", Some(allowed), "something else"),
     ];
     let schema = Schema::of("ledger-export");
-    let mut text = String::new();
-    for line in &lines {
-        schema.assert_accepts(line);
-        text += &line.to_string();
-        text.push('\n');
-    }
-    desk.write("receipts.jsonl", text);
+    lines.iter().for_each(|line| schema.assert_accepts(line));
+    desk.write("receipts.jsonl", exported::export(&lines));
     desk.write("p.wasm", hostile::policy(Decide::Deny));
     let policies = ["policy", "diff", "sql-jdbc:v1", "p.wasm", "--format", "json"];
     let run = desk.run(&[&policies[..], &["--ledger-export", "receipts.jsonl"]].concat());

@@ -9,7 +9,8 @@ use crate::digest::Digest;
 use crate::policy::{Decision, Diagnostic, NoDecision, Outcome, Severity, Statement};
 
 use super::{
-    Auditor, ExportedReceipt, LedgerExportError, Undecided, ordered, read_payload, workers,
+    Auditor, ExportedLine, ExportedReceipt, LedgerExportError, Undecided, ordered, read_payload,
+    workers,
 };
 
 /// Asks two policies about the same payloads.
@@ -151,6 +152,17 @@ impl Comparison {
         Compared { path, payload: Vec::new(), answers: Err(Undecided::PayloadMissing(reason)) }
     }
 
+    /// Decides twice on what a line of an export is about.
+    fn compare_line(&self, line: ExportedLine) -> Compared {
+        match line {
+            ExportedLine::Receipt { receipt, .. } => self.compare_receipt(*receipt),
+            ExportedLine::Damaged(row) => {
+                let (path, error) = row.into_undecided();
+                Compared { path, payload: Vec::new(), answers: Err(error) }
+            }
+        }
+    }
+
     /// Compares what a ledger's export has, as [`Comparison::compare_files`] does with files.
     ///
     /// # Errors
@@ -158,13 +170,12 @@ impl Comparison {
     /// A thread could not be started.
     pub fn compare_export<R: Send>(
         &self,
-        receipts: impl Iterator<Item = Result<ExportedReceipt, LedgerExportError>> + Send,
+        lines: impl Iterator<Item = Result<ExportedLine, LedgerExportError>> + Send,
         render: impl Fn(Result<Compared, LedgerExportError>) -> R + Sync,
         emit: impl FnMut(R) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        let work =
-            |receipt: Result<_, _>| render(receipt.map(|receipt| self.compare_receipt(receipt)));
-        ordered::map(receipts, workers(), work, emit)
+        let work = |line: Result<_, _>| render(line.map(|line| self.compare_line(line)));
+        ordered::map(lines, workers(), work, emit)
     }
 }
 

@@ -4,10 +4,12 @@
 //! component and nothing else. The same component gives the same decision digest here as in the
 //! worker that ran the payload.
 
+mod agreement;
 mod compare;
 mod ledger_export;
 mod ordered;
 mod replay;
+mod shelf;
 mod sources;
 
 use std::fs::File;
@@ -20,11 +22,13 @@ use crate::digest::Digest;
 use crate::ids::Catalog;
 use crate::policy::{Decision, DecisionRequest, NoDecision, PROTECTED_TABLES, Policy};
 
+pub use agreement::{Agreement, Contradiction, ReceiptField};
 pub use compare::{Answers, Compared, Comparison, Difference};
 pub use ledger_export::{
-    ExportedReceipt, LEDGER_EXPORT_VERSION, LINE_BYTES_MAX, LedgerExport, LedgerExportError,
+    DamagedRow, ExportSum, ExportedLine, ExportedReceipt, LEDGER_EXPORT_VERSION, LINE_BYTES_MAX,
+    LedgerExport, LedgerExportError,
 };
-pub use replay::{Agreement, Replayed, Replayer};
+pub use replay::{Replayed, Replayer};
 pub use sources::{CollectError, collect};
 
 /// Bytes of a payload that are read, at most. Policies deny far smaller ones; this keeps a video
@@ -55,8 +59,16 @@ impl Audited {
         match &self.result {
             Ok(decision) => Some(decision.payload_digest()),
             Err(Undecided::Policy(_)) => Some(Digest::of(&self.payload)),
-            Err(Undecided::PolicyMissing(_) | Undecided::Pruned) => Some(Digest::of(&self.payload)),
-            Err(Undecided::Unreadable(_) | Undecided::Size | Undecided::PayloadMissing(_)) => None,
+            Err(Undecided::PolicyMissing { .. }) => Some(Digest::of(&self.payload)),
+            // Empty, when the export has none.
+            Err(Undecided::Pruned) => (!self.payload.is_empty()).then(|| Digest::of(&self.payload)),
+            Err(
+                Undecided::Unreadable(_)
+                | Undecided::Size
+                | Undecided::PayloadMissing(_)
+                | Undecided::Damaged { .. }
+                | Undecided::Line(_),
+            ) => None,
         }
     }
 }
@@ -77,11 +89,29 @@ pub enum Undecided {
     #[error("the export has no payload: {0}")]
     PayloadMissing(String),
     /// Of a ledger's export: the component that the receipt names is not at hand.
-    #[error("the receipt names policy {0}, which is not at hand")]
-    PolicyMissing(Digest),
+    #[error("the receipt names policy {digest}, which is not at hand: {reason}")]
+    PolicyMissing {
+        /// What the receipt names.
+        digest: Digest,
+        /// Why it is not.
+        reason: String,
+    },
     /// Of a ledger's export: the receipt no longer says what was decided.
     #[error("the receipt was pruned and names no decision")]
     Pruned,
+    /// Of a ledger's export: the row was no receipt.
+    #[error(
+        "row {id} of the ledger is no receipt: its `{column}` does not read as Tollgate writes it"
+    )]
+    Damaged {
+        /// Order of first claim.
+        id: u64,
+        /// The first column that did not read.
+        column: String,
+    },
+    /// Of a ledger's export: one of its lines.
+    #[error(transparent)]
+    Line(#[from] LedgerExportError),
 }
 
 impl Undecided {
@@ -92,8 +122,10 @@ impl Undecided {
             Self::Unreadable(_) => "unreadable",
             Self::Size => "payload-size",
             Self::PayloadMissing(_) => "payload-missing",
-            Self::PolicyMissing(_) => "policy-missing",
+            Self::PolicyMissing { .. } => "policy-missing",
             Self::Pruned => "pruned",
+            Self::Damaged { .. } => "receipt-damaged",
+            Self::Line(_) => "export-line",
         }
     }
 
@@ -106,10 +138,14 @@ impl Undecided {
             Self::PayloadMissing(_) => {
                 "install the release as it was when the step ran, then export again"
             }
-            Self::PolicyMissing(_) => {
+            Self::PolicyMissing { .. } => {
                 "name its store with `--store DIR`, or its file: `--policy FILE`"
             }
             Self::Pruned => "export before `tollgate receipts prune`",
+            Self::Damaged { .. } => {
+                "look at the row: it was edited by hand, or a newer Tollgate wrote it"
+            }
+            Self::Line(error) => error.help(),
         }
     }
 }

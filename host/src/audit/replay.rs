@@ -4,104 +4,93 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use super::ledger_export::{ExportedReceipt, LedgerExportError};
+use super::agreement::Agreement;
+use super::ledger_export::{DamagedRow, ExportedLine, ExportedReceipt, LedgerExportError};
+use super::shelf::Shelf;
 use super::{Audited, Auditor, Undecided, ordered, workers};
 use crate::digest::Digest;
-use crate::policy::Policy;
+use crate::policy::{Decision, Policy};
 
 /// Asks about every receipt the policy it names.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct Replayer {
-    policies: Vec<Policy>,
+    shelf: Shelf,
 }
 
-/// A receipt, and what its policy decides now.
+/// A line of an export, and what its policy decides now.
 #[derive(Debug)]
 pub struct Replayed {
     /// The payload under the step's key, and the decision.
     pub audited: Audited,
     /// The policy that decided, if it is at hand.
     pub policy: Option<Policy>,
-    /// Whether that is what the receipt says.
-    pub agreement: Agreement,
-}
-
-/// Whether a decision made now is the recorded one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Agreement {
-    /// Payload and decision are the recorded ones.
-    Agrees,
-    /// The payload is not the one the receipt is about.
-    OtherPayload {
-        /// The recorded content hash.
-        recorded: Digest,
-        /// The digest of the payload.
-        found: Digest,
-    },
-    /// The same policy decides something else.
-    OtherDecision {
-        /// The recorded decision digest.
-        recorded: Digest,
-        /// That of the decision made now.
-        found: Digest,
-    },
-    /// There is no decision to compare with the recorded one, or none is recorded.
-    Unknown,
-}
-
-impl Agreement {
-    /// Whether the receipt says something else.
-    pub const fn is_difference(&self) -> bool {
-        matches!(self, Self::OtherPayload { .. } | Self::OtherDecision { .. })
-    }
+    /// Whether that is what the receipt says; `None` of a row that was no receipt.
+    pub agreement: Option<Agreement>,
 }
 
 impl Replayer {
     /// With these policies at hand.
     pub fn new(policies: impl IntoIterator<Item = Policy>) -> Self {
-        Self { policies: policies.into_iter().collect() }
+        Self { shelf: Shelf::new(policies) }
     }
 
-    /// The policies at hand.
-    pub fn policies(&self) -> &[Policy] {
-        &self.policies
+    /// Looks there for policies that are not at hand, once for each digest; an error says why one is not
+    /// to be had.
+    #[must_use]
+    pub fn fetching(
+        self,
+        fetch: impl Fn(Digest) -> Result<Policy, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { shelf: self.shelf.fetching(fetch) }
+    }
+
+    /// The policies at hand, those that were fetched included.
+    pub fn policies(&self) -> Vec<Policy> {
+        self.shelf.policies()
     }
 
     /// Decides again and compares.
-    pub fn replay(&self, receipt: ExportedReceipt) -> Replayed {
-        let ExportedReceipt { key, content_hash, policy_digest, decision_digest, .. } = &receipt;
-        let (recorded, content_hash) = (*decision_digest, *content_hash);
-        let policy = policy_digest
-            .and_then(|digest| self.policies.iter().find(|it| it.pin().sha256 == digest))
-            .cloned();
-        let (path, policy_digest) = (PathBuf::from(key.as_str()), *policy_digest);
-        let missing = |result: Undecided, payload: Vec<u8>| Replayed {
-            audited: Audited { path: path.clone(), payload, result: Err(result) },
-            policy: policy.clone(),
-            agreement: Agreement::Unknown,
-        };
-        let Some(payload) = receipt.payload.map(String::into_bytes) else {
-            let reason = receipt.missing.unwrap_or_else(|| "it does not say why".to_owned());
-            return missing(Undecided::PayloadMissing(reason), Vec::new());
-        };
-        let found = Digest::of(&payload);
-        let other_payload = Agreement::OtherPayload { recorded: content_hash, found };
-        let is_other = found != content_hash;
-        let mut replayed = match (&policy, policy_digest) {
-            (_, None) => missing(Undecided::Pruned, payload),
-            (None, Some(digest)) => missing(Undecided::PolicyMissing(digest), payload),
-            (Some(policy), _) => {
-                let auditor = Auditor::new(policy.clone(), receipt.catalog);
-                let audited = auditor.audit_payload(path, payload);
-                let agreement = compare(&audited, recorded);
-                Replayed { audited, policy: Some(policy.clone()), agreement }
-            }
-        };
-        // Whatever was decided was decided about other bytes.
-        if is_other {
-            replayed.agreement = other_payload;
+    pub fn replay(&self, line: ExportedLine) -> Replayed {
+        match line {
+            ExportedLine::Receipt { receipt, earlier } => self.replay_receipt(*receipt, earlier),
+            ExportedLine::Damaged(row) => damaged(row),
         }
-        replayed
+    }
+
+    fn replay_receipt(&self, mut receipt: ExportedReceipt, earlier: Option<u64>) -> Replayed {
+        let payload = receipt.payload.take().map(String::into_bytes);
+        let digest = payload.as_ref().map(Digest::of);
+        let (result, policy) = self.decide(&receipt, payload.as_deref());
+        let agreement = Agreement::of(&receipt, earlier, digest, &result);
+        let path = PathBuf::from(receipt.key.as_str());
+        let audited = Audited { path, payload: payload.unwrap_or_default(), result };
+        Replayed { audited, policy, agreement: Some(agreement) }
+    }
+
+    /// The decision that a receipt's policy makes now, or why there is none, and the policy.
+    fn decide(
+        &self,
+        receipt: &ExportedReceipt,
+        payload: Option<&[u8]>,
+    ) -> (Result<Decision, Undecided>, Option<Policy>) {
+        let Some(digest) = receipt.policy_digest else {
+            // Nothing is left to decide by, with a payload or without; that the status says so as well
+            // is for the comparison.
+            return (Err(Undecided::Pruned), None);
+        };
+        let found = self.shelf.find(digest);
+        let Some(payload) = payload else {
+            let reason =
+                receipt.missing.clone().unwrap_or_else(|| "it does not say why".to_owned());
+            return (Err(Undecided::PayloadMissing(reason)), found.ok());
+        };
+        match found {
+            Ok(policy) => {
+                let auditor = Auditor::new(policy.clone(), receipt.catalog.clone());
+                (auditor.decide(payload).map_err(Undecided::Policy), Some(policy))
+            }
+            Err(reason) => (Err(Undecided::PolicyMissing { digest, reason }), None),
+        }
     }
 
     /// Decides again on a whole export, on all cores, with as many receipts in memory as there are
@@ -115,21 +104,17 @@ impl Replayer {
     /// A thread could not be started.
     pub fn replay_all<R: Send>(
         &self,
-        receipts: impl Iterator<Item = Result<ExportedReceipt, LedgerExportError>> + Send,
+        lines: impl Iterator<Item = Result<ExportedLine, LedgerExportError>> + Send,
         render: impl Fn(Result<Replayed, LedgerExportError>) -> R + Sync,
         emit: impl FnMut(R) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        let work = |receipt: Result<_, _>| render(receipt.map(|receipt| self.replay(receipt)));
-        ordered::map(receipts, workers(), work, emit)
+        let work = |line: Result<_, _>| render(line.map(|line| self.replay(line)));
+        ordered::map(lines, workers(), work, emit)
     }
 }
 
-fn compare(audited: &Audited, recorded: Option<Digest>) -> Agreement {
-    match (&audited.result, recorded) {
-        (Ok(decision), Some(recorded)) if decision.digest() == recorded => Agreement::Agrees,
-        (Ok(decision), Some(recorded)) => {
-            Agreement::OtherDecision { recorded, found: decision.digest() }
-        }
-        _ => Agreement::Unknown,
-    }
+fn damaged(row: DamagedRow) -> Replayed {
+    let (path, error) = row.into_undecided();
+    let audited = Audited { path, payload: Vec::new(), result: Err(error) };
+    Replayed { audited, policy: None, agreement: None }
 }

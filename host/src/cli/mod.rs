@@ -27,6 +27,7 @@ mod serve;
 mod status;
 mod submit;
 mod target;
+mod until;
 mod work;
 
 use std::path::PathBuf;

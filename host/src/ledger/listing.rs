@@ -47,6 +47,8 @@ pub struct Page {
 pub struct UnreadableRow {
     /// Order of first claim.
     pub id: u64,
+    /// The step's key as it stands there, as far as it is text.
+    pub key: Option<String>,
     /// The first column that does not read.
     pub column: &'static str,
 }
@@ -273,7 +275,8 @@ pub(super) fn page(rows: &[Columns], executions_max: u32) -> Result<Page, Ledger
         match LedgerRow::read(columns, executions_max) {
             Ok(row) => page.receipts.extend(row.map(|row| row.receipt)),
             Err(LedgerFault::Unreadable { column }) => {
-                page.unreadable.push(UnreadableRow { id: row_id(columns)?, column });
+                let key = columns.text("step_idempotency_key").unwrap_or_default();
+                page.unreadable.push(UnreadableRow { id: row_id(columns)?, key, column });
             }
             Err(fault) => return Err(fault),
         }

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tollgate_tests::cli::{self, Run};
+use tollgate_tests::exported::closed;
 use tollgate_tests::hostile::Decide;
 use tollgate_tests::installation::Installation;
 use tollgate_tests::schema::Schema;
@@ -78,6 +79,8 @@ async fn evidence_of_another_payload_policy_or_decision_is_refused() {
     fs::write(installation.folder().join("other.sql"), "DROP TABLE IF EXISTS entry;").unwrap();
     refused(&export(&installation, "up", &["--payload", "other.sql"]), 4, "content hash");
     refused(&export(&installation, "up", &["--releases", "."]), 4, "is not installed");
+    let nowhere = export(&installation, "up", &["--releases", "nowhere"]);
+    refused(&nowhere, 2, "the folder `nowhere` does not exist");
     refused(&export(&installation, "up", &[]), 2, "--releases DIR");
     refused(&export(&installation, "nobody", &["--releases", "releases"]), 1, "no receipt");
     let elsewhere = ["--releases", "releases", "--catalog", "elsewhere"];
@@ -158,7 +161,11 @@ fn exported(installation: &Installation) -> (Option<i32>, Vec<Value>) {
     let run =
         cli::run(&mut installation.command(&["receipts", "export", "--releases", "releases"]));
     fs::write(installation.folder().join("ledger.jsonl"), &run.stdout).unwrap();
-    (run.code(), run.json_lines())
+    let mut lines = run.json_lines();
+    let closing = lines.pop().unwrap();
+    Schema::of("ledger-export").assert_accepts(&closing);
+    assert_eq!(closing["closing"]["lines"], lines.len());
+    (run.code(), lines)
 }
 
 fn replayed(installation: &Installation, file: &str) -> (Option<i32>, Vec<Value>, Value) {
@@ -187,13 +194,19 @@ async fn every_decision_of_a_ledger_is_made_again_offline() {
     assert_eq!(lines[0]["payload"], json!(null));
     assert!(lines[0]["missing"].as_str().unwrap().contains("no payload with the content hash"));
     assert_eq!(lines[2]["payload"], FORWARD);
-    schema.assert_notices(&lines[2], |it| it["version"] = json!(2));
+    schema.assert_notices(&lines[2], |it| it["version"] = json!(3));
     schema.assert_notices(&lines[2], |it| drop(it.as_object_mut().unwrap().remove("catalog")));
     schema.assert_notices(&lines[2], |it| it["payload"] = json!(1));
 
     let (code, checked, summary) = replayed(&installation, "ledger.jsonl");
     assert_eq!(code, Some(3), "one has no payload: {checked:?}");
-    assert_eq!(summary["receipts"], json!({ "agree": 2, "differ": 0, "unknown": 1 }));
+    let counts = |agree: u64, differ: u64, unknown: u64| {
+        json!({
+            "agree": agree, "differ": differ, "unknown": unknown, "pruned": 0, "damaged": 0,
+            "badLines": 0, "complete": true,
+        })
+    };
+    assert_eq!(summary["receipts"], counts(2, 0, 1));
     assert_eq!(summary["errors"], json!({ "payload-missing": 1 }));
     assert_eq!(checked[2]["path"], "up");
     assert_eq!(checked[2]["recorded"], json!({ "agrees": true }));
@@ -201,28 +214,58 @@ async fn every_decision_of_a_ledger_is_made_again_offline() {
 
     // Another page, a ledger whose receipts were edited, and one that was made small.
     let text = fs::read_to_string(installation.folder().join("ledger.jsonl")).unwrap();
-    let whole: Vec<&str> = text.lines().skip(1).collect();
+    let whole: Vec<&str> = text.lines().skip(1).take(2).collect();
+    let whole = closed(&whole);
     let write = |name: &str, text: String| {
         fs::write(installation.folder().join(name), text).unwrap();
     };
-    write("whole.jsonl", whole.join("\n"));
+    write("whole.jsonl", whole.clone());
     assert_eq!(replayed(&installation, "whole.jsonl").0, Some(0));
     let digest = lines[2]["decisionDigest"].as_str().unwrap();
-    write("edited.jsonl", whole.join("\n").replace(digest, &format!("sha256:{}", "1".repeat(64))));
+    let edited: Vec<&str> = whole.lines().take(2).collect();
+    let edited = edited.join("\n").replace(digest, &format!("sha256:{}", "1".repeat(64)));
+    write("edited.jsonl", closed(&edited.lines().collect::<Vec<_>>()));
     let (code, checked, summary) = replayed(&installation, "edited.jsonl");
     assert_eq!(code, Some(4));
-    assert_eq!(summary["receipts"], json!({ "agree": 1, "differ": 1, "unknown": 0 }));
+    assert_eq!(summary["receipts"], counts(1, 1, 0));
     assert_eq!(checked[1]["recorded"]["agrees"], false);
     let human = offline(&installation, &["check", "--ledger-export", "edited.jsonl"]);
     assert!(human.stdout.contains("differs  up  its receipt has another decision digest"));
-    write("content.jsonl", whole.join("\n").replace("(1), (2)", "(1), (3)"));
+    write("content.jsonl", whole.replace("(1), (2)", "(1), (3)"));
     let (code, checked, _) = replayed(&installation, "content.jsonl");
     assert_eq!((code, &checked[1]["recorded"]["agrees"]), (Some(4), &json!(false)));
-    write("cut.jsonl", text[..text.len() - 40].to_owned());
+    let closing = text.lines().next_back().unwrap().len();
+    write("cut.jsonl", text[..text.len() - closing - 40].to_owned());
     let cut = offline(&installation, &["check", "--ledger-export", "cut.jsonl"]);
-    assert_eq!(cut.code(), Some(2));
-    assert!(cut.stderr.contains("line 3 is no exported receipt"), "{}", cut.stderr);
+    assert_eq!(cut.code(), Some(3), "{cut:?}");
+    assert!(cut.stdout.contains("line 3 is no exported receipt"), "{}", cut.stdout);
     assert!(cut.stdout.contains("allowed  back"), "what was read before is told: {}", cut.stdout);
+    assert!(cut.stderr.contains("has no closing line"), "{}", cut.stderr);
+}
+
+#[tokio::test]
+async fn a_row_that_is_no_receipt_is_exported_as_what_it_is() {
+    let schema = Schema::of("ledger-export");
+    let installation = installation().await;
+    installation
+        .admin(
+            "UPDATE factory_plugin_target_receipt SET content_hash = 'sha256:none' \
+             WHERE step_idempotency_key = 'back'",
+        )
+        .await;
+    let (code, lines) = exported(&installation);
+    assert_eq!((code, lines.len()), (Some(1), 2));
+    lines.iter().for_each(|line| schema.assert_accepts(line));
+    let damaged = &lines[0]["damaged"];
+    assert_eq!((&damaged["key"], &damaged["column"]), (&json!("back"), &json!("content_hash")));
+    schema.assert_notices(&lines[0], |it| it["damaged"]["column"] = json!("Content Hash"));
+    schema.assert_notices(&lines[0], |it| it["note"] = json!(1));
+    assert_eq!(lines[1]["key"], "up", "the youngest first, damaged or not");
+    let (code, checked, summary) = replayed(&installation, "ledger.jsonl");
+    assert_eq!((code, &checked[0]["path"]), (Some(3), &json!("back")));
+    let receipts = &summary["receipts"];
+    assert_eq!((&receipts["agree"], &receipts["damaged"]), (&json!(1), &json!(1)));
+    assert_eq!(receipts["complete"], true);
 }
 
 #[tokio::test]
@@ -243,4 +286,9 @@ async fn a_pruned_receipt_is_told_and_gives_no_evidence() {
     assert_eq!((code, &lines[0]["decisionDigest"]), (Some(0), &json!(null)));
     let (code, _, summary) = replayed(&installation, "ledger.jsonl");
     assert_eq!((code, &summary["errors"]), (Some(0), &json!({ "pruned": 2 })));
+    assert_eq!(summary["receipts"]["pruned"], 2);
+    // A tombstone needs no payload any more.
+    fs::remove_dir_all(installation.folder().join(RELEASE)).unwrap();
+    assert_eq!(exported(&installation).0, Some(1));
+    assert_eq!(replayed(&installation, "ledger.jsonl").0, Some(0));
 }

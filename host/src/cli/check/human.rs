@@ -8,11 +8,13 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
     SourceCode, SourceSpan, SpanContents, ThemeCharacters, ThemeStyles,
 };
+use tollgate::audit::{Agreement, Contradiction, ReceiptField, Undecided};
 use tollgate::policy::{Diagnostic, LineIndex, Outcome, Severity, Span};
 
-use super::super::output::{self, visible};
+use super::super::output::{self, visible, visible_line};
 use super::fix::Repair;
-use super::report::{Renderer, Report, Summary, Written, disagreement};
+use super::report::{Renderer, Report, Summary, Written};
+use super::summary::Receipts;
 
 /// Characters of a source line that are shown around the underlined text, at most, on each side:
 /// dumps have lines of a megabyte.
@@ -36,7 +38,7 @@ impl Human {
 impl Renderer for Human {
     fn render(&self, report: &Report<'_>) -> Written {
         let mut text = String::new();
-        let path = visible(&report.path);
+        let path = visible_line(&report.path);
         match &report.audited.result {
             Ok(decision) => {
                 let diagnostics = decision.outcome().diagnostics();
@@ -53,22 +55,22 @@ impl Renderer for Human {
                 };
                 text.push_str(&self.findings(&path, &report.lines, diagnostics));
             }
-            Err(error) => {
-                let _ = writeln!(text, "no decision  {path}\n  {error}");
-                let mut cause = std::error::Error::source(error);
-                while let Some(error) = cause {
-                    let _ = writeln!(text, "  because: {error}");
-                    cause = error.source();
-                }
-                let _ = writeln!(text, "  help: {}", error.help());
+            // As it should be: a tombstone is no reason to do anything.
+            Err(Undecided::Pruned) if report.recorded == Some(&Agreement::Pruned) => {
+                let _ = writeln!(text, "pruned   {path}  (its receipt names no decision any more)");
             }
+            Err(error) => undecided(&mut text, &path, error),
         }
-        if let Some((what, recorded, found)) = report.recorded.and_then(disagreement) {
-            let _ = writeln!(
-                text,
-                "differs  {path}  its receipt has another {what}\n  recorded {recorded}\n  found    \
-                 {found}"
-            );
+        if let Some(Agreement::Differs(found)) = report.recorded {
+            for contradiction in found {
+                let Contradiction { field, recorded, found } = contradiction;
+                let [recorded, found] = [recorded, found].map(|it| visible_line(it));
+                let _ = writeln!(
+                    text,
+                    "differs  {path}  {}\n  recorded {recorded}\n  found    {found}",
+                    told(*field)
+                );
+            }
         }
         if let Some(repair) = report.repair {
             self.repair(&mut text, repair);
@@ -77,7 +79,10 @@ impl Renderer for Human {
     }
 
     fn end(&self, summary: &Summary) -> String {
-        let Summary { files, allowed, denied, undecided, .. } = summary;
+        let Summary { files, allowed, denied, undecided, receipts, .. } = summary;
+        if let Some(receipts) = receipts {
+            return counts(*files, receipts);
+        }
         if *files < 2 {
             return String::new();
         }
@@ -89,6 +94,51 @@ impl Renderer for Human {
         text.push('\n');
         text
     }
+}
+
+/// Why there is no decision. What an export says about it stands within a line of ours.
+fn undecided(text: &mut String, path: &str, error: &Undecided) {
+    let _ = writeln!(text, "no decision  {path}\n  {}", visible_line(&error.to_string()));
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let _ = writeln!(text, "  because: {}", visible_line(&error.to_string()));
+        cause = error.source();
+    }
+    let _ = writeln!(text, "  help: {}", error.help());
+}
+
+/// What a receipt has that is not so.
+const fn told(field: ReceiptField) -> &'static str {
+    match field {
+        ReceiptField::Key => "its key is there twice",
+        ReceiptField::ContentHash => "its receipt has another content hash",
+        ReceiptField::DecisionDigest => "its receipt has another decision digest",
+        ReceiptField::StatementCount => "its receipt has another number of statements",
+        ReceiptField::Status => "its receipt's status contradicts what else is known",
+        ReceiptField::ExternalReceipt => "its receipt has another external receipt",
+        ReceiptField::CompletedAt => "its receipt's time of completion contradicts its status",
+        ReceiptField::Contradiction => {
+            "its row was edited by hand: a column contradicts the others"
+        }
+    }
+}
+
+/// The last line of a ledger's export: what is said of it when one line is read.
+fn counts(lines: usize, receipts: &Receipts) -> String {
+    let Receipts { agree, differ, unknown, pruned, damaged, bad_lines, complete } = receipts;
+    let count = u64::try_from(lines).unwrap_or(u64::MAX).saturating_sub(*bad_lines);
+    let mut text = if lines > 0 { "\n".to_owned() } else { String::new() };
+    let _ = write!(text, "{}: ", counted(usize::try_from(count).unwrap_or(lines), "receipt"));
+    let _ = write!(text, "{agree} agree, {differ} differ, {unknown} unknown, {pruned} pruned");
+    if *damaged > 0 {
+        let _ = write!(text, ", {damaged} damaged");
+    }
+    if *bad_lines > 0 {
+        let _ =
+            write!(text, "; {}", counted(usize::try_from(*bad_lines).unwrap_or(lines), "bad line"));
+    }
+    text.push_str(if *complete { "\n" } else { "; the export is not complete\n" });
+    text
 }
 
 impl Human {
@@ -142,7 +192,7 @@ impl<'a> Shown<'a> {
     fn new(diagnostic: &'a Diagnostic, path: &str, lines: &LineIndex<'_>) -> Self {
         Self {
             diagnostic,
-            message: visible(&diagnostic.message),
+            message: visible_line(&diagnostic.message),
             help: diagnostic.help.as_deref().map(visible),
             excerpt: diagnostic.span.and_then(|span| Excerpt::new(path, lines, span)),
         }

@@ -2,12 +2,13 @@
 //! renamed or removed.
 
 use serde::Serialize;
-use tollgate::audit::{Agreement, Audited};
+use tollgate::audit::{Agreement, Audited, Contradiction, ReceiptField};
 use tollgate::digest::Digest;
 use tollgate::policy::{
     Decision, Diagnostic, LineIndex, Operation, Outcome, PositionSpan, Severity, Statement,
     TableAccess,
 };
+use tollgate::text::with_causes;
 
 use super::super::output;
 use super::fix::Repair;
@@ -36,29 +37,52 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<FixObject<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    recorded: Option<RecordedObject>,
+    recorded: Option<RecordedObject<'a>>,
 }
 
 /// What a receipt says about the same payload.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct RecordedObject {
+struct RecordedObject<'a> {
     agrees: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    content_hash: Option<Digest>,
+    content_hash: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    decision_digest: Option<Digest>,
+    decision_digest: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differences: Vec<DifferenceObject<'a>>,
 }
 
-impl From<Agreement> for RecordedObject {
-    fn from(agreement: Agreement) -> Self {
-        let (agrees, content_hash, decision_digest) = match agreement {
-            Agreement::Agrees => (Some(true), None, None),
-            Agreement::OtherPayload { recorded, .. } => (Some(false), Some(recorded), None),
-            Agreement::OtherDecision { recorded, .. } => (Some(false), None, Some(recorded)),
-            Agreement::Unknown => (None, None, None),
+/// Something that the receipt says and that is not so.
+#[derive(Serialize)]
+struct DifferenceObject<'a> {
+    field: &'static str,
+    recorded: &'a str,
+    found: &'a str,
+}
+
+impl<'a> From<&'a Agreement> for RecordedObject<'a> {
+    fn from(agreement: &'a Agreement) -> Self {
+        let (agrees, found) = match agreement {
+            Agreement::Agrees => (Some(true), &[][..]),
+            Agreement::Differs(found) => (Some(false), found.as_slice()),
+            Agreement::Unknown | Agreement::Pruned => (None, &[][..]),
         };
-        Self { agrees, content_hash, decision_digest }
+        let recorded = |field| {
+            found.iter().find(|it| it.field == field).map(|it: &Contradiction| it.recorded.as_str())
+        };
+        Self {
+            agrees,
+            content_hash: recorded(ReceiptField::ContentHash),
+            decision_digest: recorded(ReceiptField::DecisionDigest),
+            differences: found.iter().map(DifferenceObject::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a Contradiction> for DifferenceObject<'a> {
+    fn from(it: &'a Contradiction) -> Self {
+        Self { field: it.field.as_str(), recorded: &it.recorded, found: &it.found }
     }
 }
 
@@ -141,7 +165,7 @@ impl<'a> From<&'a Report<'a>> for Line<'a> {
                 .result
                 .as_ref()
                 .err()
-                .map(|error| ErrorObject { kind: error.kind(), message: error.to_string() }),
+                .map(|error| ErrorObject { kind: error.kind(), message: with_causes(error) }),
             fix: repair.map(FixObject::from),
             recorded: recorded.map(RecordedObject::from),
         }

@@ -10,7 +10,6 @@ mod sarif;
 mod summary;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -24,6 +23,7 @@ use tollgate::policy::{Decision, Diagnostic, LineIndex, Policy};
 use self::report::{Renderer, Report, Summary, Written};
 use self::summary::{Counted, Counts};
 use super::sandbox::{self, RuntimeArguments, StoreArguments};
+use super::until::Until;
 use super::{Exit, Failure, Global, Run, output};
 
 /// Decide on payloads offline, exactly as the executor will
@@ -42,9 +42,12 @@ Examples:
   tollgate check --format json --summary summary.json migrations/ > decisions.jsonl
   tollgate check --ledger-export ledger.jsonl
 
-Exit code 0 when everything is allowed, 1 when something is denied, 2 when something cannot be read,
-3 when the policy could not decide, 4 when the policy is not the pinned one, or a decision is not the
-one its receipt names.")]
+Exit codes, of which the highest that applies is returned:
+  0  everything is allowed; of an export: every receipt agrees or was pruned, none included
+  1  something is denied
+  2  something cannot be read; of an export: a line is bad, or it is not whole as its closing line tells
+  3  the policy could not decide; of an export: a receipt cannot be decided again, or was damaged
+  4  the policy is not the pinned one; of an export: something is not as its receipt says")]
 pub(super) struct Check {
     /// Payloads: files, directories, or `-` for standard input
     #[arg(
@@ -57,6 +60,9 @@ pub(super) struct Check {
     /// catalog its receipt names, and compare
     #[arg(long, value_name = "FILE", conflicts_with_all = ["fix", "executor"])]
     ledger_export: Option<PathBuf>,
+    /// Take an export for what it has that does not say where it ends, as those of earlier versions
+    #[arg(long, requires = "ledger_export")]
+    incomplete: bool,
     /// Catalog the payloads are meant for
     #[arg(
         long,
@@ -67,9 +73,10 @@ pub(super) struct Check {
     /// Executor code whose pinned policy decides
     #[arg(long, value_name = "CODE", default_value = "sql-jdbc:v1")]
     executor: ExecutorCode,
-    /// Component that decides instead, pinned or not
+    /// Component that decides instead, pinned or not; of an export, one that receipts may name, and it
+    /// may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "executor")]
-    policy: Option<PathBuf>,
+    policy: Vec<PathBuf>,
     /// How to report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -113,15 +120,16 @@ impl Run for Check {
                 .with_help("leave out the other paths and `--write`"));
         }
         if let Some(path) = &self.summary {
-            summary::check_place(path)?;
+            let inputs = self.paths.iter().chain(&self.ledger_export).chain(&self.policy);
+            summary::check_place(path, &inputs.map(PathBuf::as_path).collect::<Vec<_>>())?;
         }
         let started = Instant::now();
         let renderer = self.renderer()?;
         let (exit, mut counts, policies) = if let Some(export) = &self.ledger_export {
-            let replayer =
-                ledger::replayer(&self.runtime.start()?, &self.store, self.policy.as_deref())?;
-            let (exit, counts) = ledger::check(&replayer, renderer.as_ref(), export)?;
-            (exit, counts, replayer.policies().to_vec())
+            let replayer = ledger::replayer(&self.runtime.start()?, &self.store, &self.policy)?;
+            let (exit, counts) =
+                ledger::check(&replayer, renderer.as_ref(), export, self.incomplete)?;
+            (exit, counts, replayer.policies())
         } else {
             let policy = self.load_policy()?;
             let auditor = Auditor::new(policy.clone(), self.catalog.clone());
@@ -157,9 +165,11 @@ impl Check {
 
     fn load_policy(&self) -> Result<Policy, Failure> {
         let runtime = self.runtime.start()?;
-        match &self.policy {
-            Some(path) => sandbox::load_file(&runtime, path),
-            None => sandbox::load_pinned(&runtime, &self.store.open()?, &self.executor),
+        match self.policy.as_slice() {
+            [_, _, ..] => Err(Failure::usage("one policy decides on files")
+                .with_help("name one `--policy`; `tollgate policy diff` compares two")),
+            [path] => sandbox::load_file(&runtime, path),
+            [] => sandbox::load_pinned(&runtime, &self.store.open()?, &self.executor),
         }
     }
 }
@@ -167,7 +177,7 @@ impl Check {
 /// Findings as this command shows them, for other commands.
 pub(super) fn underlined(path: &str, payload: &[u8], diagnostics: &[Diagnostic]) -> String {
     let lines = LineIndex::new(payload);
-    human::Human::new().findings(&output::visible(path), &lines, diagnostics)
+    human::Human::new().findings(&output::visible_line(path), &lines, diagnostics)
 }
 
 /// Findings as this command writes them in JSON, for other commands.
@@ -201,20 +211,15 @@ impl Checker {
     fn check_files(&self, files: &[PathBuf]) -> Result<(Exit, Counts), Failure> {
         let progress = progress(files.len());
         let mut output = Output::begin(self.renderer.as_ref())?;
-        let mut failed = None;
+        let mut until = Until::failure();
         let render = |audited| self.render(audited);
         self.auditor.audit_files(files, render, |rendered| {
             progress.inc(1);
-            match progress.suspend(|| output.add(rendered)) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
+            until.passed(progress.suspend(|| output.add(rendered)))
         })?;
         progress.finish_and_clear();
-        failed.map_or_else(|| output.end(), |error| Err(error.into()))
+        until.ended()?;
+        output.end()
     }
 
     fn render(&self, audited: Audited) -> Rendered {
@@ -236,14 +241,15 @@ fn exit_of(result: &Result<Decision, Undecided>) -> Exit {
     match result {
         Ok(decision) if decision.outcome().is_allow() => Exit::Done,
         Ok(_) => Exit::Denied,
-        Err(Undecided::Unreadable(_)) => Exit::Usage,
+        Err(Undecided::Unreadable(_) | Undecided::Line(_)) => Exit::Usage,
         // Nothing is left to decide, and nothing contradicts it.
         Err(Undecided::Pruned) => Exit::Done,
         Err(
             Undecided::Policy(_)
             | Undecided::Size
             | Undecided::PayloadMissing(_)
-            | Undecided::PolicyMissing(_),
+            | Undecided::PolicyMissing { .. }
+            | Undecided::Damaged { .. },
         ) => Exit::NoDecision,
     }
 }
@@ -295,6 +301,7 @@ impl<'a> Output<'a> {
         self.summary.files = allowed + denied + undecided;
         (self.summary.allowed, self.summary.denied) = (allowed, denied);
         self.summary.undecided = undecided;
+        self.summary.receipts = self.counts.receipts;
         self.out.write_all(self.renderer.end(&self.summary).as_bytes())?;
         self.out.flush()?;
         Ok((self.exit, self.counts))

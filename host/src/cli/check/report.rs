@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use tollgate::audit::{Agreement, Audited};
-use tollgate::digest::Digest;
 use tollgate::policy::{LineIndex, PolicyPin};
 
 use super::fix::Repair;
+use super::summary::Receipts;
 
 /// One payload, ready to be shown.
 pub(super) struct Report<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Report<'a> {
     /// What `--fix` found.
     pub(super) repair: Option<&'a Repair>,
     /// Of a receipt: whether it agrees.
-    pub(super) recorded: Option<Agreement>,
+    pub(super) recorded: Option<&'a Agreement>,
 }
 
 impl<'a> Report<'a> {
@@ -30,15 +30,6 @@ impl<'a> Report<'a> {
     ) -> Self {
         let lines = LineIndex::new(&audited.payload);
         Self { path: audited.path.to_string_lossy(), audited, lines, pin, repair, recorded: None }
-    }
-}
-
-/// What a receipt says and what was found, when they differ.
-pub(super) fn disagreement(agreement: Agreement) -> Option<(&'static str, Digest, Digest)> {
-    match agreement {
-        Agreement::OtherPayload { recorded, found } => Some(("content hash", recorded, found)),
-        Agreement::OtherDecision { recorded, found } => Some(("decision digest", recorded, found)),
-        Agreement::Agrees | Agreement::Unknown => None,
     }
 }
 
@@ -86,4 +77,6 @@ pub(super) struct Summary {
     pub(super) undecided: usize,
     pub(super) items: usize,
     pub(super) notifications: Vec<String>,
+    /// Of a ledger's export.
+    pub(super) receipts: Option<Receipts>,
 }

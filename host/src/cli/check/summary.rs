@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate::audit::{Agreement, Audited};
+use tollgate::audit::{Agreement, Audited, Undecided};
 use tollgate::digest::Digest;
-use tollgate::policy::Policy;
+use tollgate::policy::{Decision, Policy};
 
 use super::super::output;
-use super::super::replace::replace;
+use super::super::replace::{Place, Replaces, Written, replace};
 use super::super::{Exit, Failure};
 
 /// What one payload adds.
@@ -22,8 +22,32 @@ pub(super) struct Counted {
     codes: Vec<String>,
     /// Why there is no decision.
     error: Option<&'static str>,
-    /// Of a receipt: whether it agrees.
-    agreement: Option<Agreement>,
+    /// Of a line of a ledger's export: what it came to.
+    receipt: Option<Came>,
+}
+
+/// What a line of a ledger's export came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    Agrees,
+    Differs,
+    Unknown,
+    Pruned,
+    Damaged,
+    BadLine,
+}
+
+impl Came {
+    const fn of(result: &Result<Decision, Undecided>, agreement: Option<&Agreement>) -> Self {
+        match (agreement, result) {
+            (Some(Agreement::Agrees), _) => Self::Agrees,
+            (Some(Agreement::Differs(_)), _) => Self::Differs,
+            (Some(Agreement::Pruned), _) => Self::Pruned,
+            (Some(Agreement::Unknown), _) => Self::Unknown,
+            (None, Err(Undecided::Line(_))) => Self::BadLine,
+            (None, _) => Self::Damaged,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,14 +71,14 @@ impl Counted {
             bytes: audited.payload.len() as u64,
             decision,
             codes,
-            error: audited.result.as_ref().err().map(tollgate::audit::Undecided::kind),
-            agreement: None,
+            error: audited.result.as_ref().err().map(Undecided::kind),
+            receipt: None,
         }
     }
 
-    /// The same of a receipt.
-    pub(super) fn of_receipt(audited: &Audited, agreement: Agreement) -> Self {
-        Self { agreement: Some(agreement), ..Self::of(audited) }
+    /// The same of a line of a ledger's export; a row or a line that is no receipt agrees with nothing.
+    pub(super) fn of_line(audited: &Audited, agreement: Option<&Agreement>) -> Self {
+        Self { receipt: Some(Came::of(&audited.result, agreement)), ..Self::of(audited) }
     }
 }
 
@@ -65,7 +89,8 @@ pub(super) struct Counts {
     decisions: Decisions,
     codes: BTreeMap<String, u64>,
     errors: BTreeMap<&'static str, u64>,
-    receipts: Option<Receipts>,
+    /// Of a ledger's export, also when it has no receipt.
+    pub(super) receipts: Option<Receipts>,
     /// How long it took, start of the sandbox included.
     pub(super) elapsed: Duration,
 }
@@ -77,17 +102,38 @@ struct Decisions {
     error: usize,
 }
 
-/// Receipts by whether their decision was made again.
+/// A ledger's receipts by whether their decision was made again, and what kept others from it.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
-struct Receipts {
-    agree: u64,
-    differ: u64,
-    unknown: u64,
+#[serde(rename_all = "camelCase")]
+pub(super) struct Receipts {
+    pub(super) agree: u64,
+    pub(super) differ: u64,
+    pub(super) unknown: u64,
+    pub(super) pruned: u64,
+    /// Rows that were no receipts when they were exported.
+    pub(super) damaged: u64,
+    /// Lines of the export that do not read.
+    pub(super) bad_lines: u64,
+    /// Whether the export's closing line says that these are all.
+    pub(super) complete: bool,
+}
+
+impl Receipts {
+    fn add(&mut self, came: Came) {
+        *match came {
+            Came::Agrees => &mut self.agree,
+            Came::Differs => &mut self.differ,
+            Came::Unknown => &mut self.unknown,
+            Came::Pruned => &mut self.pruned,
+            Came::Damaged => &mut self.damaged,
+            Came::BadLine => &mut self.bad_lines,
+        } += 1;
+    }
 }
 
 impl Counts {
     pub(super) fn add(&mut self, counted: Counted) {
-        let Counted { bytes, decision, codes, error, agreement } = counted;
+        let Counted { bytes, decision, codes, error, receipt } = counted;
         self.bytes += bytes;
         match decision {
             Word::Allow => self.decisions.allow += 1,
@@ -100,15 +146,8 @@ impl Counts {
         if let Some(kind) = error {
             *self.errors.entry(kind).or_default() += 1;
         }
-        if let Some(agreement) = agreement {
-            let receipts = self.receipts.get_or_insert_default();
-            match agreement {
-                Agreement::Agrees => receipts.agree += 1,
-                Agreement::OtherPayload { .. } | Agreement::OtherDecision { .. } => {
-                    receipts.differ += 1;
-                }
-                Agreement::Unknown => receipts.unknown += 1,
-            }
+        if let Some(came) = receipt {
+            self.receipts.get_or_insert_default().add(came);
         }
     }
 
@@ -181,23 +220,22 @@ struct PolicyObject<'a> {
     digest: Digest,
 }
 
+/// A summary, as its keys tell.
+const SUMMARY: Written = Written {
+    name: "summary",
+    begins: |bytes| {
+        let value = serde_json::from_slice::<serde_json::Value>(bytes).ok();
+        value.is_some_and(|it| it.get("payloads").is_some() && it.get("elapsedMs").is_some())
+    },
+};
+
 /// Refuses to replace anything but an earlier summary: the option stands before the payloads, and
 /// without its value the first of them would be it.
 ///
 /// # Errors
 ///
 /// A usage error that names the file.
-pub(super) fn check_place(path: &Path) -> Result<(), Failure> {
-    let is_summary = |bytes: &[u8]| {
-        let value = serde_json::from_slice::<serde_json::Value>(bytes).ok();
-        value.is_some_and(|it| it.get("payloads").is_some() && it.get("elapsedMs").is_some())
-    };
-    match std::fs::read(path) {
-        Ok(bytes) if !is_summary(&bytes) => {
-            let message = format!("`{}` is there already, and no summary", path.display());
-            Err(Failure::usage(message).with_help("name another file for `--summary`"))
-        }
-        // What cannot be read cannot be replaced either, or is not there yet.
-        Ok(_) | Err(_) => Ok(()),
-    }
+pub(super) fn check_place(path: &Path, inputs: &[&Path]) -> Result<(), Failure> {
+    let replaces = Replaces::Earlier(SUMMARY);
+    Place { option: "--summary", path, replaces }.check(inputs)
 }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tollgate::audit::LEDGER_EXPORT_VERSION;
+use tollgate::audit::{DamagedRow, ExportSum, LEDGER_EXPORT_VERSION};
 use tollgate::config::SqlTargetConfig;
 use tollgate::ids::Catalog;
-use tollgate::ledger::{Filter, Ledger, Page, Receipt};
+use tollgate::ledger::{Filter, Ledger, Page, Receipt, UnreadableRow};
 use tollgate::target::{SessionContract, Target, TargetConnection};
 
+use super::super::releases::is_folder;
 use super::super::{Exit, Failure, output, payloads};
 
 /// Receipts that are read and held at once. Their payloads are held one at a time.
@@ -19,8 +20,10 @@ const PAGE_SIZE: u32 = 100;
 /// Print every receipt with its payload, so that all decisions can be made again offline
 ///
 /// One object a line, the youngest first: the receipt, the catalog it was decided for, and the
-/// payload, which is found in the releases by the receipt's content hash. Feed it to `tollgate check
-/// --ledger-export`. Receipts that are written while it runs may be missing; none is there twice.
+/// payload, which is found in the releases by the receipt's content hash. A row that is no receipt has
+/// its line as well, and the last line says how many there are and has their digest: without it the
+/// export is not whole. Feed it to `tollgate check --ledger-export`. Receipts that are written while it
+/// runs may be missing; none is there twice.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +32,8 @@ Examples:
 
 Exit codes:
   0  every receipt is exported with its payload
-  1  some have `payload: null` and say why in `missing`; or the target is not ready
+  1  some have `payload: null` and say why in `missing`, or a row is `damaged`; or the target is not
+     ready, and the closing line is missing
   2  usage or configuration")]
 pub(super) struct Export {
     /// Folder with the installed releases, each at <plugin code>/<version>
@@ -51,10 +55,10 @@ struct Line<'a> {
 
 impl Export {
     pub(super) async fn run(&self, config: &SqlTargetConfig) -> Result<Exit, Failure> {
-        if !self.releases.is_dir() {
-            let message = format!("`{}` is no folder", self.releases.display());
-            return Err(Failure::usage(message).with_help("name the folder of the releases"));
-        }
+        is_folder(
+            &self.releases,
+            "name the folder that holds each release at <plugin code>/<version>",
+        )?;
         let ledger = super::ledger(config);
         let mut connection = Target::new(config).open(&SessionContract::default()).await?;
         let exported = self.pages(&ledger, &mut connection, &config.catalog).await;
@@ -68,30 +72,45 @@ impl Export {
         connection: &mut TargetConnection,
         catalog: &Catalog,
     ) -> Result<Exit, Failure> {
-        let (mut before, mut missing, mut left_out) = (None, 0_u64, 0_u64);
+        let (mut before, mut missing, mut damaged) = (None, 0_u64, 0_u64);
+        let mut sum = ExportSum::default();
+        let mut print = |line: String| {
+            sum.add(&line);
+            output::print(&line)
+        };
         loop {
             let page = ledger.list(connection, &Filter::default(), before, PAGE_SIZE).await?;
             let Page { receipts, next, unreadable } = page;
-            // Nothing of them can be exported; the exit code says that the export is not whole.
-            super::tell_unreadable(&unreadable)?;
-            left_out += unreadable.len() as u64;
+            // An audit has to know of every row, so those that are no receipts stand among the others.
+            damaged += unreadable.len() as u64;
+            let mut rows = unreadable.into_iter().peekable();
             for receipt in &receipts {
-                missing += u64::from(!self.export(catalog, receipt)?);
+                while let Some(row) = rows.next_if(|row| row.id > receipt.id) {
+                    print(line_of(row))?;
+                }
+                let (line, is_whole) = self.line(catalog, receipt);
+                missing += u64::from(!is_whole);
+                print(line)?;
             }
+            rows.try_for_each(|row| print(line_of(row)))?;
             before = next;
             if before.is_none() {
                 break;
             }
         }
+        output::print(&sum.to_line())?;
+        if damaged > 0 {
+            writeln!(io::stderr(), "{damaged} row(s) that are no receipts: `damaged` says why")?;
+        }
         if missing > 0 {
             // Not among the receipts: a reader of standard output takes every line as one.
             writeln!(io::stderr(), "{missing} receipt(s) without a payload: `missing` says why")?;
         }
-        Ok(if missing + left_out == 0 { Exit::Done } else { Exit::NOT_READY })
+        Ok(if missing + damaged == 0 { Exit::Done } else { Exit::NOT_READY })
     }
 
-    /// Prints one; whether it has its payload.
-    fn export(&self, catalog: &Catalog, receipt: &Receipt) -> io::Result<bool> {
+    /// The line of a receipt, and whether it has its payload.
+    fn line(&self, catalog: &Catalog, receipt: &Receipt) -> (String, bool) {
         let identity = &receipt.identity;
         let found = payloads::find(
             &self.releases,
@@ -104,13 +123,18 @@ impl Export {
         let text = found.as_ref().map_err(Clone::clone).and_then(|payload| {
             std::str::from_utf8(payload.bytes()).map_err(|_| "the payload is not UTF-8".to_owned())
         });
-        output::print(&output::json_line(&Line {
+        let line = output::json_line(&Line {
             version: LEDGER_EXPORT_VERSION,
             catalog,
             receipt,
             payload: text.as_deref().ok(),
             missing: text.as_ref().err().cloned(),
-        }))?;
-        Ok(text.is_ok())
+        });
+        (line, text.is_ok())
     }
+}
+
+fn line_of(row: UnreadableRow) -> String {
+    let UnreadableRow { id, key, column } = row;
+    DamagedRow { id, key, column: column.to_owned() }.to_line()
 }

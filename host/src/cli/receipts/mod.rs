@@ -252,7 +252,7 @@ impl From<ListError> for Failure {
 
 /// Rows that are left out, on standard error: a reader of standard output takes every line as a receipt.
 fn tell_unreadable(rows: &[UnreadableRow]) -> std::io::Result<()> {
-    for UnreadableRow { id, column } in rows {
+    for UnreadableRow { id, column, .. } in rows {
         writeln!(
             std::io::stderr(),
             "row {id} is left out: its `{column}` does not read as this version writes it"

@@ -4,7 +4,6 @@ mod human;
 mod json;
 
 use std::io::{self, Write as _};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -16,6 +15,7 @@ use tollgate::policy::{Policy, PolicyRuntime};
 
 use super::super::check;
 use super::super::sandbox::{self, RuntimeArguments, StoreArguments};
+use super::super::until::Until;
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
 
@@ -123,15 +123,9 @@ impl Diff {
         comparison: &Comparison,
         mut add: impl FnMut(Rendered) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let mut failed: Option<Failure> = None;
-        let mut emit = |rendered: Result<Rendered, Failure>| match rendered
-            .and_then(|rendered| Ok(add(rendered)?))
-        {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
+        let mut until: Until<Failure> = Until::failure();
+        let mut emit = |rendered: Result<Rendered, Failure>| {
+            until.passed(rendered.and_then(|rendered| Ok(add(rendered)?)))
         };
         if !self.corpus.is_empty() {
             let files = audit::collect(&self.corpus)?;
@@ -151,7 +145,7 @@ impl Diff {
                 emit(rendered.map_err(Failure::from))
             })?;
         }
-        failed.map_or(Ok(()), Err)
+        until.ended()
     }
 
     fn load(&self, runtime: &PolicyRuntime, named: &Named) -> Result<Policy, Failure> {
