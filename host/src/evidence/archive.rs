@@ -14,6 +14,8 @@ use crate::text::visible_line;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) name: String,
+    /// Whether it is a plain file, and no folder, link or device.
+    pub(super) is_file: bool,
     pub(super) content: Range<usize>,
 }
 
@@ -67,14 +69,11 @@ pub(super) fn read(archive: &[u8]) -> io::Result<Vec<Member>> {
         let end = start.checked_add(size).filter(|end| *end <= archive.len());
         let content = start..end.ok_or_else(outside)?;
         let name = String::from_utf8_lossy(&entry.header().path_bytes()).into_owned();
-        if entry.header().entry_type() != EntryType::Regular {
-            let told = format!("`{}` is no regular file", visible_line(&name));
-            return Err(io::Error::other(told));
-        }
+        let is_file = entry.header().entry_type() == EntryType::Regular;
         if members.len() == MEMBER_COUNT_MAX {
             return Err(io::Error::other(format!("it has more than {MEMBER_COUNT_MAX} members")));
         }
-        members.push(Member { name, content });
+        members.push(Member { name, is_file, content });
     }
     Ok(members)
 }
@@ -92,7 +91,7 @@ pub(super) fn departure(archive: &[u8], members: &[Member]) -> Option<String> {
     let offset = super::difference::first_difference(archive, &canonical)?;
     let holder = members.iter().find(|member| offset < padded(member.content.end));
     let place = match holder {
-        Some(Member { name, content }) if offset < content.start => {
+        Some(Member { name, content, .. }) if offset < content.start => {
             format!("the header of `{name}`")
         }
         Some(Member { name, .. }) => format!("the padding behind `{name}`"),
@@ -169,6 +168,6 @@ mod tests {
         link.set_size(0);
         link.set_cksum();
         let hostile = [link.as_bytes().as_slice(), &[0; 1024]].concat();
-        assert!(read(&hostile).unwrap_err().to_string().contains("no regular file"));
+        assert!(!read(&hostile).unwrap()[0].is_file);
     }
 }

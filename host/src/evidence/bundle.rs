@@ -5,7 +5,9 @@ use std::io::{self, Read as _};
 use super::archive::{self, Member};
 use super::error::EvidenceError;
 use super::facts::{self, Manifest};
-use super::layout::{self, BUNDLE_BYTES_MAX, EVIDENCE_FORMAT, EVIDENCE_VERSION, MANIFEST};
+use super::layout::{
+    self, BUNDLE_BYTES_MAX, EVIDENCE_FORMAT, EVIDENCE_VERSION, MANIFEST, Misplaced,
+};
 use crate::digest::Digest;
 
 /// Evidence of one decision, as a single file.
@@ -46,9 +48,13 @@ impl EvidenceBundle {
         let bundle = Self { bytes, members };
         // The version first: another one may have other members.
         bundle.check_version()?;
+        if let Some(member) = bundle.members.iter().find(|member| !member.is_file) {
+            let error = Misplaced::NoFile(member.name.clone());
+            return Err(EvidenceError::Members(error.into()));
+        }
         let names: Vec<&str> = bundle.members.iter().map(|member| member.name.as_str()).collect();
         layout::check_order(&names).map_err(|error| EvidenceError::Members(error.into()))?;
-        for Member { name, content } in &bundle.members {
+        for Member { name, content, .. } in &bundle.members {
             let (bytes, bytes_max) = (content.len() as u64, layout::bytes_max(name));
             if bytes > bytes_max {
                 return Err(EvidenceError::MemberSize { name: name.clone(), bytes, bytes_max });
@@ -58,8 +64,12 @@ impl EvidenceBundle {
     }
 
     fn check_version(&self) -> Result<(), EvidenceError> {
-        let first = self.members.first().filter(|member| member.name == MANIFEST);
-        let content = first.map(|member| member.content.clone()).filter(|it| it.len() < 4096);
+        // Wherever it stands, and as `tar` names what it packs by a folder: that it is out of its place
+        // is told as that.
+        let is_manifest = |name: &str| name.strip_prefix("./").unwrap_or(name) == MANIFEST;
+        let manifest = self.members.iter().find(|member| is_manifest(&member.name));
+        let manifest = manifest.ok_or(EvidenceError::NoManifest)?;
+        let content = Some(manifest.content.clone()).filter(|it| it.len() < 4096);
         let Some(manifest) = content.and_then(|content| self.bytes.get(content)) else {
             return Err(EvidenceError::Manifest(None));
         };

@@ -123,6 +123,9 @@ pub enum EvidenceError {
         /// What it may have.
         bytes_max: u64,
     },
+    /// It is an archive of something else.
+    #[error("the archive is no evidence bundle: it has no `manifest.json`")]
+    NoManifest,
     /// `manifest.json` does not say what this is.
     #[error("`manifest.json` does not say that this is a bundle of format `{EVIDENCE_FORMAT}`")]
     Manifest(#[source] Option<serde_json::Error>),
@@ -141,12 +144,13 @@ impl EvidenceError {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Read(_) => "check the path and its permissions",
-            Self::Size | Self::NoArchive | Self::Manifest(_) => {
+            Self::Size | Self::NoArchive | Self::NoManifest | Self::Manifest(_) => {
                 "name a file that `tollgate evidence export` wrote"
             }
-            Self::Members(MemberError(Misplaced::Order { .. })) => {
-                "its members are out of order, as after unpacking and packing again: take the file as \
-                 it was exported, or export it again; the same facts give the same bytes"
+            Self::Members(MemberError(Misplaced::Order { .. } | Misplaced::NoFile(_))) => {
+                "its members are out of order or more than plain files, as after unpacking and packing \
+                 again: take the file as it was exported, or export it again; the same facts give the \
+                 same bytes"
             }
             Self::Archive(_) | Self::Members(_) | Self::MemberSize { .. } => {
                 "it was cut off or altered on its way: take the file as it was exported, or export it \

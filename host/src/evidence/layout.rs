@@ -64,6 +64,8 @@ pub(super) fn bytes_max(name: &str) -> u64 {
 pub(super) enum Misplaced {
     #[error("`{}` is no member of a bundle", visible_line(.0))]
     Unknown(String),
+    #[error("`{}` is no plain file", visible_line(.0))]
+    NoFile(String),
     #[error("`{}` is there twice", visible_line(.0))]
     Twice(String),
     #[error("`{found}` stands where `{expected}` belongs")]

@@ -194,6 +194,18 @@ fn errors_say_what_a_file_is_not_and_the_way_out() {
     assert!(run.stdout.contains("found is another, as of what was packed again"), "{}", run.stdout);
     assert!(run.stdout.contains("help: take the file as it was exported"), "{}", run.stdout);
 
+    // By folders: their own members come with them, in the file system's order.
+    for pack in ["cd x && tar cf ../other.tar *", "tar cf other.tar -C x ."] {
+        assert_eq!(cli::run(&mut bash(desk.folder(), pack)).code(), Some(0));
+        let other = fs::read(desk.path("other.tar")).unwrap();
+        let told = refused("other.tar", &other, "as after unpacking and packing again");
+        assert!(told.contains("is no plain file") && !told.contains("cut off"), "{told}");
+    }
+    let pack = "tar cf other.tar x.tar";
+    assert_eq!(cli::run(&mut bash(desk.folder(), pack)).code(), Some(0));
+    let other = fs::read(desk.path("other.tar")).unwrap();
+    refused("other.tar", &other, "the archive is no evidence bundle");
+
     desk.write("text.wasm", "no component");
     let run = export(&desk, "allowed.sql", "y.tar", &["--policy", "text.wasm"]);
     assert_eq!(run.code(), Some(2), "{run:?}");

@@ -45,7 +45,7 @@ Examples:
 Exit codes, of which the highest that applies is returned:
   0  everything is allowed; of an export: every receipt agrees or was pruned, none included
   1  something is denied
-  2  something cannot be read; of an export: a line is bad, or it is not whole as its closing line tells
+  2  something cannot be read; of an export: a line is bad, or its closing line does not vouch for it
   3  the policy could not decide; of an export: a receipt cannot be decided again, or was damaged
   4  the policy is not the pinned one; of an export: something is not as its receipt says")]
 pub(super) struct Check {

@@ -191,7 +191,7 @@ impl PinState {
             Self::OtherFile => {
                 "pinned in this store, whose file is not byte for byte this component"
             }
-            Self::Unknown => "there is no store to look for its pin: it cannot be read",
+            Self::Unknown => "whether it is pinned is not known: the store cannot be read",
         }
     }
 }
