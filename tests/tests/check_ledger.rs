@@ -180,7 +180,8 @@ fn a_bad_line_is_told_by_its_number_and_the_others_are_checked() {
     assert_eq!(summary["receipts"]["agree"], 2);
     let run = human(&desk, &text);
     assert!(run.stdout.contains("`ledger.jsonl` line 2 is no exported receipt"), "{}", run.stdout);
-    assert!(run.stdout.contains("because: EOF while parsing"), "{}", run.stdout);
+    let cause = "because: EOF while parsing a value, at byte 22 of the line";
+    assert!(run.stdout.contains(cause), "{}", run.stdout);
     assert!(run.stdout.contains("allowed  three"), "{}", run.stdout);
     assert!(run.stdout.ends_with("0 pruned; 1 bad line\n"), "{}", run.stdout);
     // What editors put into a file is not what is wrong with it.

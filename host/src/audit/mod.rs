@@ -26,7 +26,7 @@ pub use agreement::{Agreement, Contradiction, ReceiptField};
 pub use compare::{Answers, Compared, Comparison, Difference};
 pub use ledger_export::{
     DamagedRow, ExportSum, ExportedLine, ExportedReceipt, LEDGER_EXPORT_VERSION, LINE_BYTES_MAX,
-    LedgerExport, LedgerExportError,
+    LedgerExport, LedgerExportError, LineFault,
 };
 pub use replay::{Replayed, Replayer};
 pub use sources::{CollectError, collect};

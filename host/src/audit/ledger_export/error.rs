@@ -39,7 +39,7 @@ pub enum LedgerExportError {
         /// The line, from 1.
         line: u64,
         /// What is wrong with it.
-        source: serde_json::Error,
+        source: LineFault,
     },
     /// A line was written by another version of Tollgate.
     #[error(
@@ -103,6 +103,24 @@ pub enum LedgerExportError {
         /// The first such line, from 1.
         line: u64,
     },
+}
+
+/// What is wrong with a line, and where in it: JSON's own words count lines as well, and there is but one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}, at byte {byte} of the line")]
+pub struct LineFault {
+    what: String,
+    /// From 1.
+    byte: usize,
+}
+
+impl From<serde_json::Error> for LineFault {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, byte) = (error.line(), error.column());
+        let told = error.to_string();
+        let what = told.strip_suffix(&format!(" at line {line} column {byte}")).unwrap_or(&told);
+        Self { what: what.to_owned(), byte }
+    }
 }
 
 impl LedgerExportError {

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::super::Undecided;
+use super::error::LineFault;
 use crate::digest::{Digest, Digester};
 use crate::ids::{
     Catalog, Direction, EnvironmentCode, ExecutorCode, ExternalReceipt, PluginRelease, StepKey,
@@ -169,12 +170,12 @@ pub(super) enum Line {
 /// Why a line cannot be read.
 pub(super) enum LineError {
     Version(u32),
-    Json(serde_json::Error),
+    Json(LineFault),
 }
 
 impl From<serde_json::Error> for LineError {
     fn from(error: serde_json::Error) -> Self {
-        Self::Json(error)
+        Self::Json(error.into())
     }
 }
 

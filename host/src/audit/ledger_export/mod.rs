@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-pub use error::LedgerExportError;
+pub use error::{LedgerExportError, LineFault};
 use line::{Closing, Line, LineError, WITHOUT_CLOSING, without_break};
 pub use line::{DamagedRow, ExportSum, ExportedLine, ExportedReceipt, LEDGER_EXPORT_VERSION};
 
