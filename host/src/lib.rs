@@ -16,6 +16,7 @@ pub mod jdbc;
 pub mod ledger;
 pub mod metrics;
 pub mod outbox;
+pub mod paging;
 pub mod plan;
 pub mod planted;
 pub mod policy;

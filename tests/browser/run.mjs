@@ -163,6 +163,20 @@ await open({ origin: urls.ready }, async (page) => {
   check(new Set(seen).size === seen.length, "no receipt twice");
   const expected = Array.from({ length: 300 }, (_, at) => `bulk-${10000 - at}`);
   check(seen.join() === expected.join(), "no receipt skipped");
+  // Back up again: the same pages, then what came meanwhile, each once.
+  const back = [];
+  while ((await page.locator(".pager a[rel=prev]").count()) > 0) {
+    await page.click(".pager a[rel=prev]");
+    await page.waitForLoadState("load");
+    back.unshift(...(await text(page, "tbody .step")));
+  }
+  check((await text(page, ".pager"))[0].includes("No newer ones"), "the way up ends");
+  check(back.length === 300 + 6 * 75, `${back.length} of 750 seen on the way up`);
+  check(new Set(back).size === back.length, "no receipt twice on the way up");
+  check(back.slice(-300).join() === seen.join(), "none skipped on the way up");
+  check(back[0] === "late-6-75", "the youngest are the new ones");
+  await page.click("text=Older");
+  await page.waitForLoadState("load");
   await page.click("text=Newest");
   await page.waitForLoadState("load");
   check((await text(page, "tbody .step"))[0] === "late-6-75", "the newest are the new ones");

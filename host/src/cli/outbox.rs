@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tollgate::config::ControlConfig;
 use tollgate::control::{Control, ControlConnection};
-use tollgate::ids::{Direction, EnvironmentCode, StepKey};
+use tollgate::ids::{EnvironmentCode, StepKey};
 use tollgate::outbox::{
     AttentionFilter, Belonging, Counts, ListedStep, Outbox as ControlOutbox, OutboxFault,
     RetryError, Status,
@@ -293,47 +293,14 @@ pub(super) fn table(steps: &[ListedStep]) -> String {
             let error = visible_line(step.last_error.as_deref().unwrap_or_default());
             let _ = writeln!(text, "    {}: {error}", visible_line(code));
         }
-        if step.status == Status::NeedsAttention {
-            let _ = writeln!(text, "    next: {}", next(step));
+        if let Some(advice) = step.advice() {
+            let _ = writeln!(text, "    next: {advice}");
         }
         if step.status == Status::Claimed && step.lease_is_over {
             text.push_str("    its lease is over: the next worker takes it\n");
         }
     }
     text
-}
-
-/// The way out of a step that needs a person, by the code of its last error.
-fn next(step: &ListedStep) -> String {
-    let ListedStep { step_key, plan, .. } = step;
-    let retry = format!("`tollgate outbox retry {step_key}`");
-    let anew = if step.direction == Direction::Forward {
-        format!("`tollgate compensate {plan}`, then publish a new version and submit its plan")
-    } else {
-        "what is left to take back has to be taken back by hand".to_owned()
-    };
-    match step.last_error_code.as_deref().unwrap_or_default() {
-        // The payload itself: the same text would fail the same way.
-        "statement-failed" | "text-not-carried" => {
-            format!("if the payload is wrong, {anew}; if the target was, mend it and {retry}")
-        }
-        "needs-attention" => format!(
-            "see `tollgate receipts --key {step_key}`; then raise \
-             FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX for every worker and {retry}; or {anew}"
-        ),
-        "deliveries-lost" => format!(
-            "see in the workers' logs what ended them during this step, then {retry}; or {anew}"
-        ),
-        "receipt-lost" => format!(
-            "restore the ledger's table and see what the step left on the target, then {retry}"
-        ),
-        "forward-receipt-lost" => format!(
-            "restore that receipt from a backup, or undo by hand what the step did; then {retry}"
-        ),
-        "identity-mismatch" | "receipt-pruned" => anew,
-        // What is installed, pinned or in the way: for whoever runs this.
-        _ => format!("mend that, then {retry}; or {anew}"),
-    }
 }
 
 impl From<OutboxFault> for Failure {

@@ -10,6 +10,7 @@ use super::state::{
 use super::{Ledger, writes};
 use crate::blame::Blame;
 use crate::ids::{Direction, EnvironmentCode, PluginCode, StepKey};
+use crate::paging::{Place, Slice};
 use crate::session::Columns;
 use crate::target::TargetConnection;
 
@@ -34,9 +35,11 @@ pub struct Filter {
 pub struct Page {
     /// The receipts.
     pub receipts: Vec<Receipt>,
-    /// Where the next, older page starts; `None` when there is none. Receipts that are added later are
-    /// younger, so they shift nothing.
+    /// Below which number the next, older page lies; `None` when there is none. Receipts that are added
+    /// later are younger, so they shift nothing.
     pub next: Option<u64>,
+    /// Above which number the next, younger page lies; `None` where nothing is known to be younger.
+    pub newer: Option<u64>,
     /// Rows in between that do not read as this version writes them: edited by hand, or of a newer
     /// version. They hide no other receipt.
     pub unreadable: Vec<UnreadableRow>,
@@ -164,20 +167,18 @@ impl Ledger {
         Ok(rows.iter().map(read).collect::<Result<_, _>>().map_err(LedgerFault::from)?)
     }
 
-    /// A page of receipts below `before` (see [`Page::next`]), at most `size` and at most 500.
+    /// A page of receipts at a place, such as below [`Page::next`]; at most `size` and at most 500.
     pub async fn list(
         &self,
         connection: &mut TargetConnection,
         filter: &Filter,
-        before: Option<u64>,
+        place: impl Into<Place>,
         size: u32,
     ) -> Result<Page, ListError> {
         let options = self.options();
-        let size = size.clamp(1, PAGE_SIZE_MAX);
+        let (place, size) = (place.into(), size.clamp(1, PAGE_SIZE_MAX));
         let mut conditions = conditions(filter, options.executions_max);
-        if let Some(before) = before {
-            conditions.push(format!("r.id < {before}"));
-        }
+        conditions.extend(place.condition("r.id"));
         let matching = if conditions.is_empty() {
             String::new()
         } else {
@@ -185,19 +186,14 @@ impl Ledger {
         };
         // One more than asked for tells whether another page follows.
         let query = format!(
-            "SELECT {} FROM {TABLE} r{matching} ORDER BY r.id DESC LIMIT {}",
+            "SELECT {} FROM {TABLE} r{matching} ORDER BY r.id {} LIMIT {}",
             selection("r"),
+            place.order(),
             size + 1
         );
-        let mut rows = sql::rows(connection, options.statement_timeout, &query).await?;
-        let wanted = usize::try_from(size).unwrap_or(usize::MAX);
-        let more = rows.len() > wanted;
-        rows.truncate(wanted);
-        let mut page = page(&rows, options.executions_max)?;
-        if more {
-            page.next = rows.last().map(row_id).transpose()?;
-        }
-        Ok(page)
+        let rows = sql::rows(connection, options.statement_timeout, &query).await?;
+        let Slice { items, newer, older } = Slice::cut(rows, place, size, row_id)?;
+        Ok(Page { next: older, newer, ..page(&items, options.executions_max)? })
     }
 
     /// Ends a lease at an operator's word, when the server's clock put its deadline out of reach.
@@ -268,9 +264,9 @@ impl Ledger {
     }
 }
 
-/// The receipts of these rows, and the rows that are none. There is no next page.
+/// The receipts of these rows, and the rows that are none. There is no other page.
 pub(super) fn page(rows: &[Columns], executions_max: u32) -> Result<Page, LedgerFault> {
-    let mut page = Page { receipts: Vec::new(), next: None, unreadable: Vec::new() };
+    let mut page = Page { receipts: Vec::new(), next: None, newer: None, unreadable: Vec::new() };
     for columns in rows {
         match LedgerRow::read(columns, executions_max) {
             Ok(row) => page.receipts.extend(row.map(|row| row.receipt)),

@@ -16,6 +16,7 @@ use crate::control::ControlConnection;
 use crate::ids::{
     ContributionKey, Direction, EnvironmentCode, ExecutorCode, PluginRelease, StepKey,
 };
+use crate::paging::{Place, Slice};
 use crate::plan::PlanCode;
 use crate::session::Columns;
 
@@ -142,8 +143,7 @@ impl Outbox {
         Ok(waited.map(Duration::from_micros))
     }
 
-    /// A page of steps enqueued before the one with this number, the youngest first, in this status
-    /// or in any; and where the next page starts.
+    /// A page of steps at a place, in this status or in any; at most `size`.
     ///
     /// # Errors
     ///
@@ -152,29 +152,22 @@ impl Outbox {
         &self,
         connection: &mut ControlConnection,
         status: Option<Status>,
-        before: Option<u64>,
+        place: Place,
         size: u32,
-    ) -> Result<(Vec<ListedStep>, Option<u64>), OutboxFault> {
-        let mut conditions = vec!["TRUE"];
+    ) -> Result<Slice<ListedStep>, OutboxFault> {
+        let mut conditions = vec!["TRUE".to_owned()];
         let mut values: Vec<Value> = Vec::new();
         if let Some(status) = status {
-            conditions.push("status = ?");
+            conditions.push("status = ?".to_owned());
             values.push(status.as_str().into());
         }
-        if let Some(before) = before {
-            conditions.push("id < ?");
-            values.push(before.into());
-        }
+        conditions.extend(place.condition("id"));
         // One more than asked for tells whether another page follows.
         values.push(size.saturating_add(1).into());
-        let query =
-            format!("{} WHERE {} ORDER BY id DESC LIMIT ?", select(), conditions.join(" AND "));
-        let mut steps = list(connection, &query, values).await?;
-        let wanted = usize::try_from(size).unwrap_or(usize::MAX);
-        let more = steps.len() > wanted;
-        steps.truncate(wanted);
-        let next = steps.last().filter(|_| more).map(|step| step.id);
-        Ok((steps, next))
+        let (conditions, order) = (conditions.join(" AND "), place.order());
+        let query = format!("{} WHERE {conditions} ORDER BY id {order} LIMIT ?", select());
+        let found = list(connection, &query, values).await?;
+        Slice::cut(found, place, size, |step| Ok(step.id))
     }
 
     /// Steps that `sql-jdbc:v1` applied in this environment, enqueued after this one, in that order;

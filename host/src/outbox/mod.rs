@@ -22,6 +22,7 @@
 //! Contention (deadlock 1213, lock wait 1205, and Galera's certification failure, which is a 1213 at
 //! COMMIT) repeats the whole small transaction, a bounded number of times and after a random pause.
 
+mod advice;
 mod attention;
 mod bootstrap;
 mod claim;

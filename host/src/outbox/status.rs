@@ -69,18 +69,6 @@ impl Status {
         }
     }
 
-    /// What to do about it; nothing where there is nothing to do.
-    pub const fn advice(self) -> Option<&'static str> {
-        match self {
-            Self::NeedsAttention => {
-                Some("mend what the reason says, then run `tollgate outbox retry STEP_KEY`")
-            }
-            Self::Waiting | Self::Pending | Self::Claimed | Self::Applied | Self::Superseded => {
-                None
-            }
-        }
-    }
-
     /// The words for people.
     pub const fn words(self) -> &'static str {
         match self {

@@ -12,7 +12,6 @@ use super::decision::DecisionView;
 use super::executions::direction;
 use super::frame::{Frame, LastError, Moment, Prose, Trouble, render, wrong};
 use super::observer::Observer;
-use super::status::advice_on;
 use crate::ids::{Direction, StepKey};
 use crate::ledger::{Receipt, Standing};
 use crate::outbox::{ListedStep, Status};
@@ -237,7 +236,7 @@ impl StepView {
             class,
             glyph,
             stands_still: step.status == Status::NeedsAttention,
-            advice: step.status.advice().map(|_| advice_on(step)),
+            advice: step.advice().map(|advice| Prose::of(&advice)),
             executor: step.executor.to_string(),
             external_receipt: step.external_receipt.clone(),
             plan: step.plan.to_string(),

@@ -11,12 +11,13 @@ use serde::Deserialize;
 
 use super::badge::Badge;
 use super::execution::{Details, details};
-use super::frame::{Choice, Frame, LastError, Moment, Trouble, render, wrong};
+use super::filter::{self, Field, Filter, Pager};
+use super::frame::{Frame, LastError, Moment, Trouble, render, wrong};
 use super::link::Link;
 use super::observer::Observer;
 use crate::ids::{Direction, StepKey};
-use crate::ledger::{Filter, Page, Receipt, Standing, UnreadableRow};
-use crate::text::visible;
+use crate::ledger::{self, Receipt, Standing, UnreadableRow};
+use crate::paging::Place;
 
 /// What may be asked, each as it was written.
 #[derive(Debug, Default, Deserialize)]
@@ -26,6 +27,7 @@ pub(super) struct Asked {
     environment: Option<String>,
     direction: Option<String>,
     before: Option<String>,
+    after: Option<String>,
     open: Option<String>,
 }
 
@@ -33,30 +35,15 @@ pub(super) struct Asked {
 #[template(path = "executions.html")]
 struct ExecutionsPage {
     frame: Frame,
-    form: Form,
+    form: Filter,
     trouble: Option<Trouble>,
     /// On the first page of all executions.
     unsettled: Option<Vec<Row>>,
     rows: Option<Vec<Row>>,
     unreadable: Vec<UnreadableRow>,
     nothing: &'static str,
-    newest: Option<String>,
-    older: Option<String>,
+    pager: Option<Pager>,
     dialog: Option<Details>,
-}
-
-/// The filter as it was written, with what is wrong with it.
-struct Form {
-    states: Vec<Choice>,
-    plugin: String,
-    environment: String,
-    directions: Vec<Choice>,
-    is_filtered: bool,
-    state_problem: Option<String>,
-    plugin_problem: Option<String>,
-    environment_problem: Option<String>,
-    direction_problem: Option<String>,
-    page_problem: Option<String>,
 }
 
 struct Row {
@@ -98,33 +85,33 @@ pub(super) async fn page(
         let page = unanswered(&observer, form);
         return render(StatusCode::OK, &ExecutionsPage { rows: Some(Vec::new()), nothing, ..page });
     }
-    let is_first = wanted.before.is_none() && !form.is_filtered;
-    let reading = observer.executions(&wanted.filter, wanted.before, is_first);
-    let (read, dialog) = tokio::join!(reading, opened(&observer, &asked, wanted.open.as_ref()));
-    let link = |receipt: &Receipt| asked.link().with("open", receipt.key.as_str()).to_string();
+    let is_first = wanted.place == Place::Newest && !form.is_set();
+    let here = filter::at(form.link(), wanted.place);
+    let reading = observer.executions(&wanted.filter, wanted.place, is_first);
+    let opened = opened(&observer, wanted.open.as_ref(), &here);
+    let (read, dialog) = tokio::join!(reading, opened);
+    let link = |receipt: &Receipt| here.clone().with("open", receipt.key.as_str()).to_string();
     let page = match read {
         Err(trouble) => {
             ExecutionsPage { trouble: Some(trouble), dialog, ..unanswered(&observer, form) }
         }
-        Ok((Page { receipts, next, unreadable }, unsettled)) => ExecutionsPage {
+        Ok((page, unsettled)) => ExecutionsPage {
             frame: Frame::new(observer.environment(), "executions"),
             trouble: None,
             unsettled: unsettled
                 .map(|page| page.receipts)
                 .filter(|receipts| !receipts.is_empty())
                 .map(|receipts| receipts.iter().map(|it| Row::new(it, link(it), false)).collect()),
-            rows: Some(receipts.iter().map(|it| Row::new(it, link(it), true)).collect()),
-            unreadable,
-            nothing: match (form.is_filtered, wanted.before) {
-                (_, Some(_)) => "No older executions.",
-                (true, None) => "No execution matches this filter.",
-                (false, None) => {
-                    "No execution yet: the first claimed step makes the first receipt. Steps that \
-                     wait are in the outbox."
-                }
-            },
-            newest: wanted.before.map(|_| asked.link().without_before().to_string()),
-            older: next.map(|id| asked.link().with("before", &id.to_string()).to_string()),
+            rows: Some(page.receipts.iter().map(|it| Row::new(it, link(it), true)).collect()),
+            unreadable: page.unreadable,
+            nothing: nothing(&form, wanted.place),
+            pager: Some(Pager::new(
+                "Pages of executions",
+                &form.link(),
+                wanted.place,
+                page.newer,
+                page.next,
+            )),
             dialog,
             form,
         },
@@ -132,8 +119,21 @@ pub(super) async fn page(
     render(StatusCode::OK, &page)
 }
 
+/// What a page without executions says.
+fn nothing(form: &Filter, place: Place) -> &'static str {
+    match place {
+        Place::Below(_) => "No older executions.",
+        Place::Above(_) => "No newer executions.",
+        Place::Newest if form.is_set() => "No execution matches this filter.",
+        Place::Newest => {
+            "No execution yet: the first claimed step makes the first receipt. Steps that wait are \
+             in the outbox."
+        }
+    }
+}
+
 /// The page without executions.
-fn unanswered(observer: &Observer, form: Form) -> ExecutionsPage {
+fn unanswered(observer: &Observer, form: Filter) -> ExecutionsPage {
     ExecutionsPage {
         frame: Frame::new(observer.environment(), "executions"),
         form,
@@ -142,101 +142,54 @@ fn unanswered(observer: &Observer, form: Form) -> ExecutionsPage {
         rows: None,
         unreadable: Vec::new(),
         nothing: "",
-        newest: None,
-        older: None,
+        pager: None,
         dialog: None,
     }
 }
 
 /// The execution that is open over the list, and where closing it leads: to its row.
-async fn opened(observer: &Observer, asked: &Asked, key: Option<&StepKey>) -> Option<Details> {
+async fn opened(observer: &Observer, key: Option<&StepKey>, here: &Link) -> Option<Details> {
     let mut execution = details(observer, key?).await;
     let place = execution.receipt_id().map_or_else(String::new, |id| format!("#r{id}"));
-    execution.as_dialog(format!("{}{place}", asked.link()));
+    execution.as_dialog(format!("{here}{place}"));
     Some(execution)
 }
 
 /// A filter that can be asked for.
 struct Wanted {
-    filter: Filter,
-    before: Option<u64>,
+    filter: ledger::Filter,
+    place: Place,
     open: Option<StepKey>,
 }
 
 /// Reads every part, and keeps what was written whatever is wrong with it.
-fn read(asked: &Asked) -> (Option<Wanted>, Form) {
-    let standing = parsed(asked.state.as_deref());
-    let plugin = parsed(asked.plugin.as_deref());
-    let environment = parsed(asked.environment.as_deref());
-    let direction = parsed(asked.direction.as_deref());
-    let before = parsed::<u64>(asked.before.as_deref());
-    let open = parsed::<StepKey>(asked.open.as_deref());
-    let written = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
-    let chosen_state = standing.as_ref().ok().copied().flatten();
-    let chosen_direction: Option<Direction> = direction.as_ref().ok().copied().flatten();
-    let page_problem = match (&before, &open) {
-        (Err(_), _) => Some("A page starts below a receipt's number: follow the links.".to_owned()),
-        (_, Err(problem)) => Some(problem.clone()),
-        _ => None,
-    };
-    let filters = [&asked.state, &asked.plugin, &asked.environment, &asked.direction];
-    let form = Form {
-        states: Standing::ALL
-            .iter()
-            .map(|state| Choice {
-                word: state.as_str(),
-                label: state.words(),
-                is_chosen: chosen_state == Some(*state),
-            })
-            .collect(),
-        plugin: written(&asked.plugin),
-        environment: written(&asked.environment),
-        directions: [(Direction::Forward, "forward"), (Direction::Compensate, "compensate")]
-            .map(|(direction, label)| Choice {
-                word: direction.as_str(),
-                label,
-                is_chosen: chosen_direction == Some(direction),
-            })
-            .into(),
-        is_filtered: filters.iter().any(|text| !written(text).is_empty()),
-        state_problem: standing.as_ref().err().cloned(),
-        plugin_problem: plugin.as_ref().err().cloned(),
-        environment_problem: environment.as_ref().err().cloned(),
-        direction_problem: direction.as_ref().err().cloned(),
-        page_problem,
+fn read(asked: &Asked) -> (Option<Wanted>, Filter) {
+    let standings: Vec<_> = Standing::ALL.iter().map(|it| (*it, it.as_str(), it.words())).collect();
+    let directions = [(Direction::Forward, "forward"), (Direction::Compensate, "compensate")]
+        .map(|(direction, label)| (direction, direction.as_str(), label));
+    let (state, standing) = Field::choice("state", "State", asked.state.as_deref(), &standings);
+    let (plugin_field, plugin) = Field::text("plugin", "Plugin", asked.plugin.as_deref());
+    let (environment_field, environment) =
+        Field::text("environment", "Environment", asked.environment.as_deref());
+    let (direction_field, direction) =
+        Field::choice("direction", "Direction", asked.direction.as_deref(), &directions);
+    let place = filter::place(asked.before.as_deref(), asked.after.as_deref());
+    let open = filter::parsed::<StepKey>(asked.open.as_deref());
+    let form = Filter {
+        action: "/executions",
+        fields: vec![state, plugin_field, environment_field, direction_field],
+        problem: place.as_ref().err().or(open.as_ref().err()).cloned(),
     };
     let wanted = (|| {
-        let (plugin, environment) = (plugin.ok()?, environment.ok()?);
-        let filter =
-            Filter { environment, plugin, direction: direction.ok()?, standing: standing.ok()? };
-        Some(Wanted { filter, before: before.ok()?, open: open.ok()? })
+        let filter = ledger::Filter {
+            environment: environment.ok()?,
+            plugin: plugin.ok()?,
+            direction: direction.ok()?,
+            standing: standing.ok()?,
+        };
+        Some(Wanted { filter, place: place.ok()?, open: open.ok()? })
     })();
     (wanted, form)
-}
-
-/// A part of the filter: nothing when it is empty.
-fn parsed<T: std::str::FromStr<Err: ToString>>(text: Option<&str>) -> Result<Option<T>, String> {
-    match text.map(str::trim) {
-        None | Some("") => Ok(None),
-        Some(text) => text.parse().map(Some).map_err(|error: T::Err| visible(&error.to_string())),
-    }
-}
-
-impl Asked {
-    /// The same page, without an open execution.
-    fn link(&self) -> Link {
-        let mut link = Link::to("/executions");
-        for (name, text) in [
-            ("state", &self.state),
-            ("plugin", &self.plugin),
-            ("environment", &self.environment),
-            ("direction", &self.direction),
-            ("before", &self.before),
-        ] {
-            link = link.with(name, text.as_deref().unwrap_or_default().trim());
-        }
-        link
-    }
 }
 
 impl Row {

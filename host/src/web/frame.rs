@@ -155,14 +155,6 @@ impl Trouble {
     }
 }
 
-/// A choice of a filter.
-#[derive(Debug)]
-pub(super) struct Choice {
-    pub(super) word: &'static str,
-    pub(super) label: &'static str,
-    pub(super) is_chosen: bool,
-}
-
 /// A page that says what is wrong with a request.
 #[derive(Template)]
 #[template(path = "wrong.html")]

@@ -22,11 +22,6 @@ impl Link {
         }
         self
     }
-
-    /// From the first page on.
-    pub(super) fn without_before(self) -> Self {
-        self.with("before", "")
-    }
 }
 
 impl fmt::Display for Link {
@@ -58,6 +53,7 @@ mod tests {
         assert_eq!(link.to_string(), "/executions?plugin=a%26b%3D%22%C3%A9%22");
         let link = link.with("before", "7").with("before", "6").with("plugin", "x");
         assert_eq!(link.to_string(), "/executions?before=6&plugin=x");
-        assert_eq!(link.without_before().with("plugin", "").to_string(), "/executions");
+        let bare = link.with("before", "").with("plugin", "");
+        assert_eq!(bare.to_string(), "/executions");
     }
 }

@@ -8,6 +8,7 @@ mod badge;
 mod decision;
 mod execution;
 mod executions;
+mod filter;
 mod frame;
 mod link;
 mod metrics;

@@ -17,6 +17,7 @@ use crate::executor::{PolicyStatus, RegistryStatus, StatusReader, session_contra
 use crate::ids::{Catalog, EnvironmentCode, StepKey};
 use crate::ledger::{Filter, Ledger, LedgerOptions, Page, Receipt, StandingCounts};
 use crate::outbox::{Counts, ListedStep, Outbox, OutboxFault, Status};
+use crate::paging::{Place, Slice};
 use crate::plan::FolderCatalog;
 use crate::policy::Policy;
 use crate::target::{SessionContract, Target, TargetConnection};
@@ -192,12 +193,12 @@ impl Observer {
     pub(super) async fn executions(
         &self,
         filter: &Filter,
-        before: Option<u64>,
+        place: Place,
         with_unsettled: bool,
     ) -> Result<(Page, Option<Page>), Trouble> {
         let what = "The executions cannot be read";
         self.on_target(what, async |reading, connection| {
-            let page = reading.ledger.list(connection, filter, before, PAGE_SIZE).await;
+            let page = reading.ledger.list(connection, filter, place, PAGE_SIZE).await;
             let page =
                 page.map_err(|error| Trouble::of(what, &error, error.code(), error.help()))?;
             if !with_unsettled {
@@ -237,10 +238,10 @@ impl Observer {
     pub(super) async fn steps(
         &self,
         status: Option<Status>,
-        before: Option<u64>,
-    ) -> Result<(Vec<ListedStep>, Option<u64>), Trouble> {
+        place: Place,
+    ) -> Result<Slice<ListedStep>, Trouble> {
         self.on_control("The outbox cannot be read", async |outbox, connection| {
-            outbox.page(connection, status, before, PAGE_SIZE).await
+            outbox.page(connection, status, place, PAGE_SIZE).await
         })
         .await
     }

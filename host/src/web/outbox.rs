@@ -11,36 +11,29 @@ use serde::Deserialize;
 
 use super::badge::Badge;
 use super::executions::direction;
-use super::frame::{Choice, Frame, LastError, Moment, Trouble, render, wrong};
-use super::link::Link;
+use super::filter::{self, Field, Filter, Pager};
+use super::frame::{Frame, LastError, Moment, Trouble, render, wrong};
 use super::observer::Observer;
 use crate::outbox::{ListedStep, Status};
-use crate::text::visible;
+use crate::paging::{Place, Slice};
 
 /// What may be asked, each as it was written.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Asked {
     state: Option<String>,
     before: Option<String>,
+    after: Option<String>,
 }
 
 #[derive(Template)]
 #[template(path = "outbox.html")]
 struct OutboxPage {
     frame: Frame,
-    form: Form,
+    form: Filter,
     trouble: Option<Trouble>,
     rows: Option<Vec<Row>>,
     nothing: &'static str,
-    newest: Option<String>,
-    older: Option<String>,
-}
-
-struct Form {
-    states: Vec<Choice>,
-    is_filtered: bool,
-    state_problem: Option<String>,
-    page_problem: Option<&'static str>,
+    pager: Option<Pager>,
 }
 
 struct Row {
@@ -65,66 +58,41 @@ pub(super) async fn page(
         let message = "Each part of a filter can be given once. Start again from the whole outbox.";
         return wrong(StatusCode::BAD_REQUEST, "This filter cannot be read", message);
     };
-    let written = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
-    let (state, before) = (written(&asked.state), written(&asked.before));
-    let status = if state.is_empty() { Ok(None) } else { state.parse::<Status>().map(Some) };
-    let start = if before.is_empty() { Ok(None) } else { before.parse::<u64>().map(Some) };
-    let chosen = status.as_ref().ok().copied().flatten();
-    let form = Form {
-        states: Status::ALL
-            .iter()
-            .map(|status| Choice {
-                word: status.as_str(),
-                label: status.words(),
-                is_chosen: chosen == Some(*status),
-            })
-            .collect(),
-        is_filtered: !state.is_empty(),
-        state_problem: status
-            .as_ref()
-            .err()
-            .map(|_| format!("`{}` is not a state: choose one of the list", visible(&cut(&state)))),
-        page_problem: start
-            .as_ref()
-            .err()
-            .map(|_| "A page starts below a step's number: follow the links."),
-    };
+    let states: Vec<_> = Status::ALL.iter().map(|it| (*it, it.as_str(), it.words())).collect();
+    let (state, status) = Field::choice("state", "State", asked.state.as_deref(), &states);
+    let place = filter::place(asked.before.as_deref(), asked.after.as_deref());
+    let form =
+        Filter { action: "/outbox", fields: vec![state], problem: place.as_ref().err().cloned() };
+    let link = form.link();
     let page = OutboxPage {
         frame: Frame::new(observer.environment(), "outbox"),
         trouble: None,
         rows: None,
-        nothing: match (form.is_filtered, &start) {
-            (_, Ok(Some(_))) => "No older steps.",
-            (true, _) => "No step is in this state.",
-            (false, _) => "Nothing is enqueued: `tollgate submit` enqueues a plan.",
+        nothing: match &place {
+            Ok(Place::Below(_)) => "No older steps.",
+            Ok(Place::Above(_)) => "No newer steps.",
+            _ if form.is_set() => "No step is in this state.",
+            _ => "Nothing is enqueued: `tollgate submit` enqueues a plan.",
         },
-        newest: None,
-        older: None,
+        pager: None,
         form,
     };
-    let (Ok(status), Ok(start)) = (status, start) else {
+    let (Ok(status), Ok(place)) = (status, place) else {
         return render(StatusCode::BAD_REQUEST, &page);
     };
     if observer.is_disabled() && !observer.has_control() {
         let nothing = "No control catalog is configured, so there is no outbox to read.";
         return render(StatusCode::OK, &OutboxPage { rows: Some(Vec::new()), nothing, ..page });
     }
-    let link = Link::to("/outbox").with("state", &state);
-    let page = match observer.steps(status, start).await {
+    let page = match observer.steps(status, place).await {
         Err(trouble) => OutboxPage { trouble: Some(trouble), ..page },
-        Ok((steps, next)) => OutboxPage {
-            rows: Some(steps.iter().map(Row::new).collect()),
-            newest: start.map(|_| link.to_string()),
-            older: next.map(|id| link.with("before", &id.to_string()).to_string()),
+        Ok(Slice { items, newer, older }) => OutboxPage {
+            rows: Some(items.iter().map(Row::new).collect()),
+            pager: Some(Pager::new("Pages of steps", &link, place, newer, older)),
             ..page
         },
     };
     render(StatusCode::OK, &page)
-}
-
-/// Enough of a text to recognise it.
-fn cut(text: &str) -> String {
-    text.chars().take(64).collect()
 }
 
 impl Row {

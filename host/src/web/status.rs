@@ -297,14 +297,8 @@ fn of_step(step: &ListedStep) -> Item {
         source: "the plan stands still",
         since: Moment::of(&step.updated_at),
         error: LastError::of(step.last_error_code.as_deref(), step.last_error.as_deref()),
-        advice: advice_on(step),
+        advice: Prose::of(&step.advice().unwrap_or_default()),
     }
-}
-
-/// What to do about a step, with its key in the command.
-pub(super) fn advice_on(step: &ListedStep) -> Prose {
-    let advice = step.status.advice().unwrap_or_default();
-    Prose::of(&advice.replace("STEP_KEY", step.step_key.as_str()))
 }
 
 fn of_receipt(receipt: &Receipt) -> Item {

@@ -105,6 +105,58 @@ async fn filters_show_what_they_say_and_keep_what_was_written() {
 }
 
 #[tokio::test]
+async fn back_and_forth_nothing_is_seen_twice_or_skipped_while_receipts_are_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_use = InUse::start().await;
+    in_use.add_many("bulk", 230).await;
+    let served = Served::start(&in_use.chain, &[], &[], &folder.path().join("log"));
+    let mut path = "/executions?plugin=loyalty&state=succeeded".to_owned();
+    let mut down = Vec::new();
+    let last = loop {
+        let page = served.get(&path).body;
+        assert_eq!(link(&page, "Newer").is_some(), !down.is_empty(), "{page}");
+        down.push(keys(&page));
+        match link(&page, "Older") {
+            Some(older) => path = older,
+            None => break page,
+        }
+    };
+    assert_eq!(down.len(), 5);
+    in_use.add_many("late", 60).await;
+    let (mut up, mut page) = (Vec::new(), last);
+    while let Some(newer) = link(&page, "Newer") {
+        page = served.get(&newer).body;
+        assert!(link(&page, "Older").is_some(), "{page}");
+        up.push(keys(&page));
+    }
+    up.reverse();
+    // Those that were there are on the same pages, what came meanwhile on pages of its own.
+    assert_eq!(up[up.len() - 4..], down[..4]);
+    let late: Vec<&String> = up[..up.len() - 4].iter().flatten().collect();
+    let expected: Vec<String> = (1..=60).rev().map(|number| format!("late-{number}")).collect();
+    assert_eq!(late, expected.iter().collect::<Vec<_>>());
+    assert!(up.iter().all(|page| !page.is_empty()));
+
+    // Beyond either end there is a way back.
+    let beyond = served.get("/executions?after=99999999").body;
+    assert!(beyond.contains("No newer executions."), "{beyond}");
+    let back = served.get(&link(&beyond, "Older").unwrap()).body;
+    assert_eq!(keys(&back)[0], "late-60");
+    let below = served.get("/executions?before=1").body;
+    assert!(below.contains("No older executions."), "{below}");
+    assert_eq!(keys(&served.get(&link(&below, "Newer").unwrap()).body).len(), 50);
+    assert_eq!(served.get("/executions?before=9&after=3").status, 400);
+
+    // The dialog keeps its place in the list.
+    let second = served.get(&path).body;
+    let open = second.split("class=\"step\" href=\"").nth(1).unwrap().split('"').next().unwrap();
+    let open = open.replace("&#38;", "&").replace("&amp;", "&");
+    assert!(open.contains("before=") && open.contains("plugin=loyalty"), "{open}");
+    let steps = served.get("/outbox?after=0").body;
+    assert!(steps.contains("spring-campaign:1") && link(&steps, "Older").is_some(), "{steps}");
+}
+
+#[tokio::test]
 async fn what_needs_attention_comes_first_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let in_use = InUse::start().await;

@@ -181,7 +181,7 @@ async fn a_payload_that_was_started_too_often_has_two_ways_out_and_both_are_name
     for part in [
         "needs-attention: the payload was started once, as often as \
          FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX allows; its last error was: ",
-        "see `tollgate receipts --key up:1`; then raise FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX",
+        "see `tollgate receipts --key up:1`; then raise `FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX`",
         "`tollgate outbox retry up:1`; or `tollgate compensate up`, then publish a new version",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");

@@ -80,7 +80,7 @@ impl Export {
         };
         loop {
             let page = ledger.list(connection, &Filter::default(), before, PAGE_SIZE).await?;
-            let Page { receipts, next, unreadable } = page;
+            let Page { receipts, next, unreadable, .. } = page;
             // An audit has to know of every row, so those that are no receipts stand among the others.
             damaged += unreadable.len() as u64;
             let mut rows = unreadable.into_iter().peekable();

@@ -197,7 +197,7 @@ impl Receipts {
         let mut before = self.before;
         loop {
             let page = ledger.list(connection, &filter, before, self.limit).await?;
-            let Page { receipts, next, unreadable } = page;
+            let Page { receipts, next, unreadable, .. } = page;
             output::print(&self.page(&receipts))?;
             tell_unreadable(&unreadable)?;
             before = next;
