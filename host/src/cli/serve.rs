@@ -8,7 +8,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate::plan::FolderCatalog;
-use tollgate::web::{self, Exposure, Observer};
+use tollgate::web::{self, Connections, Exposure, Observer};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
 use super::{Exit, Failure, Global, Run, configuration, output};
@@ -100,7 +100,7 @@ async fn serve(
     })?;
     output::print(&format!("http://{}/\n", listener.local_addr()?))?;
     let (tell, told) = tokio::sync::oneshot::channel::<()>();
-    let serving = axum::serve(listener, web::site(observer, exposure))
+    let serving = axum::serve(Connections::new(listener), web::site(observer, exposure))
         .with_graceful_shutdown(async move { drop(told.await) });
     let mut serving = std::pin::pin!(serving.into_future());
     tokio::select! {

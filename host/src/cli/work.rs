@@ -12,7 +12,7 @@ use tollgate::config::{Config, ControlConfig};
 use tollgate::control::Control;
 use tollgate::executor::ExecutorRegistry;
 use tollgate::plan::FolderCatalog;
-use tollgate::web;
+use tollgate::web::{self, Connections};
 use tollgate::worker::{Ended, StartError, Worker, WorkerOptions, check_control};
 
 use super::sandbox::{RuntimeArguments, StoreArguments};
@@ -161,7 +161,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
 fn serve_probes(listener: TcpListener, worker: Arc<Worker>) -> Result<(), Failure> {
     tracing::info!(address = %listener.local_addr()?, "probes are answered");
     let probes = web::probes(move || worker.readiness());
-    tokio::spawn(async move { axum::serve(listener, probes).await });
+    tokio::spawn(async move { axum::serve(Connections::new(listener), probes).await });
     Ok(())
 }
 

@@ -2,9 +2,11 @@
 //!
 //! [`site()`] is the status page, made on the server of templates that are checked when the program is
 //! compiled: it needs no script and loads nothing from elsewhere. [`probes()`] are a worker's.
+//! [`Connections`] bounds how many may ask for either, and how slowly.
 
 mod assets;
 mod badge;
+mod connections;
 mod decision;
 mod execution;
 mod executions;
@@ -19,6 +21,7 @@ mod security;
 mod site;
 mod status;
 
+pub use connections::{Connection, Connections};
 pub use observer::Observer;
 pub use probes::probes;
 pub use security::Exposure;

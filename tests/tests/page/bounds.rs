@@ -1,10 +1,13 @@
 //! Whatever is away, every answer comes in bounded time, and nothing piles up on the servers.
 
-use std::net::TcpListener;
+use std::io::ErrorKind::WouldBlock;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use tollgate_tests::chain::{Chain, TARGET, TARGET_USER};
-use tollgate_tests::page::Served;
+use tollgate_tests::chain::{Chain, Plugin, TARGET, TARGET_USER};
+use tollgate_tests::page::{Served, ask};
+use tollgate_tests::process::Process;
 
 /// An address that takes connections and never says a word.
 fn silent() -> (TcpListener, String) {
@@ -65,16 +68,58 @@ async fn a_crowd_before_a_stopped_server_is_answered_and_opens_few_sessions() {
         }
     });
     let took = begun.elapsed();
-    let sockets = std::fs::read_dir(format!("/proc/{}/fd", served.process.id())).unwrap().count();
+    let (of_target, of_control) =
+        (connections_to(chain.server.port()), connections_to(chain.control_server().port()));
     chain.server.signal("CONT");
-    println!("40 answers in {took:?}, {sockets} open files after them");
+    println!("40 answers in {took:?}; {of_target} and {of_control} connections after them");
     assert!(took < Duration::from_secs(12), "{took:?}");
-    assert!(sockets < 60, "{sockets}");
+    // Four that read, one that verifies, and what the test itself has open.
+    assert!(of_target <= 8 && of_control <= 8, "{of_target} and {of_control}");
     let begun = Instant::now();
     while !served.get("/").body.contains("<strong>ready</strong>") {
         assert!(begun.elapsed() < Duration::from_secs(20), "it does not come back");
     }
     chain.server.assert_session_count(TARGET_USER, 0).await;
+}
+
+/// Connections to a port of this machine, from their clients' side: proc(5), `/proc/net/tcp`.
+fn connections_to(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let remote = format!(":{port:04X}");
+    let is_there = |line: &&str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        columns[2].ends_with(&remote) && columns[3] == "01"
+    };
+    table.lines().skip(1).filter(is_there).count()
+}
+
+#[tokio::test]
+async fn half_a_request_is_given_up_while_others_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = Chain::start().await;
+    chain.control().await;
+    let served = Served::start(&chain, &[], &[], &folder.path().join("page"));
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused;", None);
+    let log = folder.path().join("worker");
+    let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
+    worker.wait_until_it_says("probes are answered");
+    let said = worker.log();
+    let probes = said.split_once("address=").unwrap().1.split_whitespace().next().unwrap();
+    let half = |address: &str| {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Never").unwrap();
+        client
+    };
+    let halves = [half(&served.address), half(probes)];
+    assert_eq!(served.get("/healthz").status, 200);
+    assert_eq!(ask(probes, "GET", "/healthz", probes).status, 200);
+    for mut client in halves {
+        let mut answer = Vec::new();
+        let ended = client.read_to_end(&mut answer);
+        assert!(!matches!(&ended, Err(error) if error.kind() == WouldBlock), "{ended:?}");
+        assert_eq!(answer, b"", "there is nothing to answer");
+    }
 }
 
 #[tokio::test]
