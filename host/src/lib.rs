@@ -25,6 +25,7 @@ pub mod registry;
 pub mod session;
 #[cfg(feature = "registry")]
 pub mod signature;
+pub mod spans;
 pub mod target;
 pub mod text;
 #[cfg(feature = "web")]

@@ -189,6 +189,16 @@ impl Chain {
         .await;
     }
 
+    /// Ends every worker's claim in the outbox, as if its time had passed.
+    pub async fn expire_claims(&self) {
+        let outbox = format!("`{CONTROL}`.factory_plugin_control_outbox");
+        let over = format!(
+            "UPDATE {outbox} SET not_before = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND \
+             WHERE status = 'CLAIMED'"
+        );
+        self.control_server().execute(&[&over]).await;
+    }
+
     /// Runs a statement in the target's catalog as root.
     pub async fn admin_run(&self, statement: &str) {
         self.server.execute(&[&format!("USE `{TARGET}`"), statement]).await;

@@ -4,6 +4,7 @@
 //! [`Run`], and one line in [`commands!`] below (with the `mod` line above it).
 
 mod check;
+mod collector;
 mod compensate;
 mod completions;
 mod configuration;
@@ -13,6 +14,7 @@ mod evidence;
 mod execute;
 mod failure;
 mod init;
+mod log;
 mod man;
 mod outbox;
 mod output;
@@ -34,7 +36,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 pub(crate) use failure::{Exit, Failure};
 
@@ -119,36 +120,13 @@ struct Global {
 pub(crate) fn main() -> ExitCode {
     tollgate::fault_points::arm();
     let CommandLine { global, command } = CommandLine::parse();
-    log_to_stderr(&command);
-    match command.run(&global) {
+    let collector = log::begin(&command);
+    let code = match command.run(&global) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),
-    }
-}
-
-/// What is logged when `TOLLGATE_LOG` does not say: what came of a step is what its command prints.
-const LOG_FILTER: &str = "warn,tollgate::executor=error";
-
-/// The same of a worker, which prints nothing: its log is what it has to say.
-const WORKER_LOG_FILTER: &str = "info";
-
-/// Events of the library on standard error; `TOLLGATE_LOG` says which.
-fn log_to_stderr(command: &Command) {
-    let (filter, format) = match command {
-        Command::Work(work) => (WORKER_LOG_FILTER, Some(work.log_format())),
-        _ => (LOG_FILTER, None),
     };
-    let filter = std::env::var("TOLLGATE_LOG").unwrap_or_else(|_| filter.to_owned());
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::builder().parse_lossy(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(output::stderr_has_colour())
-        .with_target(false);
-    match format {
-        Some(work::LogFormat::Json) => subscriber.json().init(),
-        Some(work::LogFormat::Text) => subscriber.init(),
-        None => subscriber.without_time().init(),
-    }
+    collector.end();
+    code
 }
 
 #[cfg(test)]

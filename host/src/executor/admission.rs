@@ -5,14 +5,17 @@
 
 use std::fmt;
 
+use tracing::field::Empty;
+
 use super::error::ExecutionError;
 use crate::ids::Catalog;
 use crate::plan::{
     ContributionCatalog, Needs, Payload, Refusal, RefusalCode, Resolution, Step, resolve,
 };
 use crate::policy::{
-    Decision, DecisionRequest, Diagnostic, NoDecision, Outcome, PROTECTED_TABLES, Policy,
+    Decision, DecisionRequest, Diagnostic, NoDecision, Outcome, PROTECTED_TABLES, Policy, Severity,
 };
+use crate::spans;
 
 /// What a policy found in a payload.
 ///
@@ -87,15 +90,36 @@ async fn decide(
     payload: Payload,
     catalog: &Catalog,
 ) -> Result<Decision, NoDecision> {
+    let digest = policy.pin().sha256;
+    let span = tracing::debug_span!(
+        "decision",
+        policy_digest = %digest,
+        outcome = Empty,
+        code = Empty,
+    );
     let (policy, catalog) = (policy.clone(), catalog.clone());
-    let decided = tokio::task::spawn_blocking(move || {
+    let deciding = tokio::task::spawn_blocking(move || {
         policy.decide(&DecisionRequest {
             payload: payload.bytes(),
             catalog: &catalog,
             protected_tables: PROTECTED_TABLES,
         })
     });
-    decided.await.unwrap_or(Err(NoDecision::Malformed { what: "the decision did not return" }))
+    let deciding = async {
+        let undecided = NoDecision::Malformed { what: "the decision did not return" };
+        deciding.await.unwrap_or(Err(undecided))
+    };
+    let decided = spans::within(span.clone(), NoDecision::kind, deciding).await;
+    match decided.as_ref().map(Decision::outcome) {
+        Ok(Outcome::Allow { .. }) => spans::note(&span, "outcome", "allow"),
+        Ok(Outcome::Deny { diagnostics }) => {
+            spans::note(&span, "outcome", "deny");
+            let first = diagnostics.iter().find(|found| found.severity == Severity::Error);
+            spans::note(&span, "code", first.map_or("", |found| found.code.as_str()));
+        }
+        Err(_) => spans::note(&span, "outcome", "error"),
+    }
+    decided
 }
 
 fn denial(policy: &Policy, findings: &Findings) -> Refusal {

@@ -34,6 +34,8 @@ pub use status_reader::StatusReader;
 
 pub use crate::plan::BoxFuture;
 
+use tracing::field::Empty;
+
 use crate::ids::ExecutorCode;
 use crate::plan::{ContributionCatalog, Step};
 use crate::policy::Session;
@@ -82,5 +84,7 @@ fn step_span(step: &Step, code: &ExecutorCode) -> tracing::Span {
         plugin = %step.release,
         direction = %step.direction,
         executor = %code,
+        outcome = Empty,
+        code = Empty,
     )
 }

@@ -6,6 +6,7 @@ use super::error::ExecutionError;
 use crate::ids::{ExecutorCode, ExternalReceipt};
 use crate::ledger::Busy;
 use crate::metrics::metrics;
+use crate::spans;
 
 /// What came of a step.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Outcome {
         }
     }
 
-    /// Writes the outcome to the current span's events, and counts it.
+    /// Writes the outcome to the current span and its events, and counts it.
     pub(super) fn record(&self, executor: &ExecutorCode) {
         let outcome = self.as_str();
         metrics().step(executor.as_str(), outcome, self.code().unwrap_or_default());
@@ -113,6 +114,11 @@ impl Outcome {
                 retry_after_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX),
                 "step: {reason}"
             ),
+        }
+        let span = tracing::Span::current();
+        spans::note(&span, "outcome", outcome);
+        if let Some(code) = self.code() {
+            spans::note(&span, "code", code);
         }
     }
 }

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use tracing::field::Empty;
+
 use super::fault::LedgerFault;
 use super::row::Holder;
 use super::sql::{self, literal};
@@ -15,6 +17,7 @@ use crate::clock::{Clock, MonotonicClock};
 use crate::fault_points::{Point, at};
 use crate::metrics::metrics;
 use crate::planted::{Bug, is_planted};
+use crate::spans;
 use crate::target::{KillOutcome, ServerFailure, TargetConnection};
 
 /// First pause between two looks at a killed session; doubled up to [`PAUSE_MAX`].
@@ -133,6 +136,23 @@ pub(super) async fn clear(
     let Some(session) = present(connection, holder, statement_timeout).await? else {
         return Ok(None);
     };
+    let span = tracing::debug_span!("takeover", session, code = Empty);
+    let ending = end(connection, holder, session, statement_timeout, wait);
+    let remains = spans::within(span.clone(), LedgerFault::code, ending).await?;
+    if let Some(remains) = &remains {
+        spans::note(&span, "code", remains.code());
+    }
+    Ok(remains)
+}
+
+/// The same of this session, which is or may be the holder's.
+async fn end(
+    connection: &mut TargetConnection,
+    holder: &Holder,
+    session: u64,
+    statement_timeout: Duration,
+    wait: Duration,
+) -> Result<Option<Remains>, LedgerFault> {
     match look(connection, holder, session, statement_timeout).await? {
         None if holder.holds_lock() => return Ok(Some(Remains::NotVisible { session })),
         None => return Ok(None),

@@ -6,8 +6,12 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tokio::time::error::Elapsed;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::frame::wrong;
+use crate::spans;
 
 /// How long an answer may take, whatever is away: longer than anything a page reads may, and shorter
 /// than browsers and monitors wait.
@@ -43,11 +47,15 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let begun = Instant::now();
-    let span =
-        tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
+    let span = tracing::debug_span!(
+        "request",
+        method = %request.method(),
+        path = request.uri().path(),
+        status = Empty,
+    );
     let mut response = match refusal(exposure, &request) {
         Some(refused) => refused,
-        None => match tokio::time::timeout(ANSWER_BUDGET, next.run(request)).await {
+        None => match answer(next, request).instrument(span.clone()).await {
             Ok(response) => response,
             Err(_) => wrong(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -56,6 +64,7 @@ pub(super) async fn guard(
             ),
         },
     };
+    spans::note(&span, "status", response.status().as_u16());
     span.in_scope(|| {
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(status = response.status().as_u16(), took_ms, "answered");
@@ -69,6 +78,10 @@ pub(super) async fn guard(
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     response
+}
+
+async fn answer(next: Next, request: Request) -> Result<Response, Elapsed> {
+    tokio::time::timeout(ANSWER_BUDGET, next.run(request)).await
 }
 
 fn refusal(exposure: Exposure, request: &Request) -> Option<Response> {

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tracing::Instrument as _;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::Shared;
 use super::delivery::{self, Delivered};
 use super::link::Link;
 use crate::clock::jittered;
 use crate::outbox::{Claim, ClaimLost, Report};
+use crate::spans;
 
 /// The first wait before recording is tried again.
 const RECORD_WAIT_MIN: Duration = Duration::from_millis(100);
@@ -25,6 +27,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             step_key = %claim.step().key,
             plan = %claim.plan(),
             attempt = claim.attempt(),
+            status = Empty,
         );
         carry_out(&shared, &mut link, &claim).instrument(span).await;
     }
@@ -98,6 +101,7 @@ async fn record(shared: &Shared, link: &mut Link, claim: &Claim, report: &Report
         match link.record(shared, claim, report).await {
             Ok(Ok(recorded)) => {
                 tracing::info!(status = recorded.status.as_str(), "step recorded");
+                spans::note(&Span::current(), "status", recorded.status);
                 if !matches!(report, Report::Released) {
                     shared.tally.recorded(recorded.status);
                 }

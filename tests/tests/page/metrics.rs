@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate::metrics::LIST;
 use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::hung::Hung;
 use tollgate_tests::page::{InUse, Served, ask};
 use tollgate_tests::process::{Process, submit};
 use tollgate_tests::source::repository;
@@ -102,6 +103,45 @@ async fn a_worker_counts_what_it_does() {
     assert_eq!(value("tollgate_target_sessions"), "0");
     assert_eq!(value("tollgate_takeovers_total"), "0");
     assert!(!answer.body.contains("canary") && !answer.body.contains("127.0.0.1"));
+}
+
+/// What a worker counts that takes a step over from one that hung, or died.
+async fn taken_over(dies: bool) -> BTreeMap<String, String> {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY);", None);
+    let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    let hung = Hung::hold(&chain, &plugin).await;
+    let _hung = if dies {
+        hung.die(&chain).await;
+        None
+    } else {
+        Some(hung)
+    };
+    let log = plugin.root().join("log");
+    let arguments = ["--probes-listen", "127.0.0.1:0"];
+    let worker = Process::start(&chain, &plugin, &[], &arguments, &log);
+    worker.wait_until_it_says("status=\"APPLIED\"");
+    let said = worker.log();
+    let (_, rest) = said.split_once("address=").unwrap();
+    let address = rest.split_whitespace().next().unwrap();
+    samples(&ask(address, "GET", "/metrics", address).body)
+}
+
+#[tokio::test]
+async fn a_holder_that_hung_is_taken_over_and_its_session_killed() {
+    let samples = taken_over(false).await;
+    assert_eq!(samples["tollgate_takeovers_total"], "1");
+    assert_eq!(samples["tollgate_zombies_killed_total"], "1");
+    assert_eq!(samples["tollgate_claims_total{result=\"granted\"}"], "1");
+}
+
+#[tokio::test]
+async fn a_holder_that_died_is_taken_over_and_has_no_session_to_kill() {
+    let samples = taken_over(true).await;
+    assert_eq!(samples["tollgate_takeovers_total"], "1");
+    assert_eq!(samples["tollgate_zombies_killed_total"], "0");
 }
 
 #[test]

@@ -3,10 +3,13 @@
 //! A fact that is not known is not made up: what cannot be told stays RUNNING until its lease ends,
 //! and the outcome is indeterminate.
 
+use tracing::field::Empty;
+
 use super::super::error::ExecutionError;
 use super::super::outcome::{Outcome, Uncertainty};
 use super::{SqlJdbcV1, indeterminate};
 use crate::ledger::{CompleteError, FailError, Failure, HoldError, Inspection, Lease, RenewError};
+use crate::spans;
 use crate::target::{SessionContract, TargetConnection};
 
 impl SqlJdbcV1 {
@@ -16,7 +19,9 @@ impl SqlJdbcV1 {
         mut connection: TargetConnection,
         lease: &Lease,
     ) -> Outcome {
-        match self.ledger.complete(&mut connection, lease).await {
+        let span = tracing::debug_span!("completion", code = Empty);
+        let completing = self.ledger.complete(&mut connection, lease);
+        match spans::within(span, CompleteError::code, completing).await {
             Ok(receipt) => {
                 connection.close().await;
                 Outcome::Applied(receipt)

@@ -22,6 +22,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use self::abandoned::Held;
 use self::statements::{Ended, Run};
@@ -38,7 +39,8 @@ use crate::ledger::{
 };
 use crate::plan::{ContributionCatalog, Needs, Refusal, RefusalCode, Step};
 use crate::policy::{Admitted, Policy};
-use crate::target::{Target, TargetConnection};
+use crate::spans;
+use crate::target::{Target, TargetConnection, TargetError};
 
 /// How long to wait before a step is delivered again whose state could not be told.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -101,7 +103,7 @@ impl SqlJdbcV1 {
             Err(error) => return Outcome::not_applied(error),
         };
         let request = self.claim_request(step, &admitted);
-        let claim = match self.ledger.claim(&mut connection, &request).await {
+        let claim = match claiming(self.ledger.claim(&mut connection, &request)).await {
             Err(ClaimError::AnswerLost { pending, .. }) => {
                 // The claim may be ours: it is asked for again, by the same token.
                 drop(connection);
@@ -109,7 +111,7 @@ impl SqlJdbcV1 {
                     Ok(connection) => connection,
                     Err(_) => return indeterminate(Uncertainty::ClaimUnanswered),
                 };
-                match self.ledger.resume(&mut connection, &request, pending).await {
+                match claiming(self.ledger.resume(&mut connection, &request, pending)).await {
                     Err(ClaimError::AnswerLost { .. }) => {
                         return indeterminate(Uncertainty::ClaimUnanswered);
                     }
@@ -186,7 +188,9 @@ impl SqlJdbcV1 {
     /// A verified connection that can take every statement.
     async fn connect(&self, admitted: &Admitted) -> Result<TargetConnection, ExecutionError> {
         let contract = session_contract(admitted.session());
-        let connection = self.target.open(&contract).await.map_err(ExecutionError::Target)?;
+        let span = tracing::debug_span!("open", code = Empty);
+        let opened = spans::within(span, TargetError::code, self.target.open(&contract)).await;
+        let connection = opened.map_err(ExecutionError::Target)?;
         let packets = texts::check_packets(admitted.statements(), connection.max_allowed_packet());
         if let Err(error) = packets {
             connection.close().await;
@@ -266,6 +270,18 @@ impl SqlJdbcV1 {
             Err(lost) => self.lost(connection, lease, &lost).await,
         }
     }
+}
+
+/// A claim, in its span.
+async fn claiming(
+    claim: impl Future<Output = Result<Claim, ClaimError>>,
+) -> Result<Claim, ClaimError> {
+    let span = tracing::debug_span!("claim", result = Empty, code = Empty);
+    let claimed = spans::within(span.clone(), ClaimError::code, claim).await;
+    if let Ok(claim) = &claimed {
+        spans::note(&span, "result", claim.as_str());
+    }
+    claimed
 }
 
 /// Does the receipt stand for an effect that is there? A forward step that a compensation was begun

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::super::classify::{Refusal, ServerError};
 use super::drift::{self, Drift};
@@ -13,6 +15,7 @@ use super::texts;
 use crate::fault_points::{Lost, Point, at};
 use crate::ledger::{HoldError, Lease, Ledger};
 use crate::policy::{Operation, Statement};
+use crate::spans;
 use crate::target::TargetConnection;
 
 /// Warnings looked at after one statement; the rest is counted.
@@ -75,8 +78,17 @@ impl Run<'_> {
                 return Ended::Unanswered { statement: index };
             };
             let begun = std::time::Instant::now();
+            let span = tracing::debug_span!(
+                "statement",
+                statement_index = index,
+                operation = statement.operation.as_str(),
+                affected_rows = Empty,
+                code = Empty,
+            );
             let sent = at(Point::Statement, send(connection.conn(), &text));
-            match within(self.statement_budget, sent).await {
+            let answered = within(self.statement_budget, sent).instrument(span.clone()).await;
+            answered.note(&span);
+            match answered {
                 Answered::Yes(effect) => {
                     effect.record(statement, begun.elapsed());
                     if let Some(ended) = self.met_another(connection, statement, &effect).await {
@@ -139,6 +151,20 @@ enum Answered<T> {
     Late,
     /// The connection broke.
     Lost,
+}
+
+impl Answered<Effect> {
+    /// Writes to the statement's span how it ended.
+    fn note(&self, span: &Span) {
+        match self {
+            Self::Yes(effect) => spans::note(span, "affected_rows", effect.affected_rows),
+            Self::Refused(error) => {
+                spans::note(span, "code", format_args!("server-{}", error.code));
+            }
+            Self::Late => spans::note(span, "code", "statement-budget"),
+            Self::Lost => spans::note(span, "code", "connection-lost"),
+        }
+    }
 }
 
 /// Waits for an answer, not longer than the bound.
