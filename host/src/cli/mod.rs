@@ -25,6 +25,7 @@ mod reconcile;
 mod releases;
 mod replace;
 mod sandbox;
+mod secrecy;
 mod serve;
 mod status;
 mod submit;
@@ -118,6 +119,7 @@ struct Global {
 
 /// Parses the arguments, runs the command, reports.
 pub(crate) fn main() -> ExitCode {
+    secrecy::keep();
     tollgate::fault_points::arm();
     let CommandLine { global, command } = CommandLine::parse();
     let collector = log::begin(&command);

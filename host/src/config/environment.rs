@@ -137,10 +137,17 @@ impl Environment for TomlFile {
 }
 
 /// One source above another: the upper one wins.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Layered<U, L> {
     upper: U,
     lower: L,
+}
+
+impl<U: Environment, L: Environment> std::fmt::Debug for Layered<U, L> {
+    /// The names alone, whatever the sources print of themselves.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
 }
 
 impl<U: Environment, L: Environment> Layered<U, L> {

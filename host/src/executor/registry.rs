@@ -41,9 +41,10 @@ pub enum RegistryError {
     /// The policy of `sql-jdbc:v1` was refused.
     #[error("the policy of `sql-jdbc:v1` cannot be loaded")]
     Load(#[source] LoadError),
-    /// Loading was interrupted: the process is shutting down.
+    /// Loading was interrupted: the process is shutting down, or a bug stopped it. What a panic said is
+    /// not kept: it may quote what it was about.
     #[error("loading the policy was interrupted")]
-    Interrupted(#[source] tokio::task::JoinError),
+    Interrupted,
     /// The catalog for rehearsals is no catalog.
     #[error("there is no catalog to rehearse for")]
     Rehearsal(#[source] InvalidName),
@@ -55,7 +56,7 @@ impl RegistryError {
         match self {
             Self::Store(error) => error.help(),
             Self::Load(error) => error.help(),
-            Self::Interrupted(_) | Self::Rehearsal(_) => "start again",
+            Self::Interrupted | Self::Rehearsal(_) => "start again",
         }
     }
 }
@@ -177,7 +178,7 @@ async fn load(store: &PolicyStore, runtime: &PolicyRuntime) -> Result<Policy, Re
         let component = store.component(pin).map_err(RegistryError::Store)?;
         runtime.load(pin, &component).map_err(RegistryError::Load)
     });
-    loading.await.map_err(RegistryError::Interrupted)?
+    loading.await.unwrap_or(Err(RegistryError::Interrupted))
 }
 
 impl fmt::Debug for ExecutorRegistry {

@@ -53,7 +53,7 @@ tokio::task_local! {
 
 impl Faults {
     /// Reads faults: `point=action`, separated by `;`. An action is `crash`, `error-before` (not
-    /// sent), `error-after` (sent and answered, the answer lost), `pause:FILE` (until it is there) or
+    /// sent), `error-after` (sent and answered, the answer lost), `panic:WORDS`, `pause:FILE` (until it is there) or
     /// `pause:N` (milliseconds). It happens the first time the point is reached, with `@2` the second
     /// time, with `@2..` from then on, with `%10` in ten of a hundred by the seed.
     ///
@@ -132,7 +132,7 @@ where
             Err(Lost(()).into())
         }
         Some(action) => {
-            crash_or_pause(action).await;
+            stop_or_pause(action).await;
             write.await
         }
     }
@@ -141,7 +141,7 @@ where
 /// A moment that is no write.
 pub(crate) async fn reach(point: Point) {
     if let Some(action) = hit(point) {
-        crash_or_pause(action).await;
+        stop_or_pause(action).await;
     }
 }
 
@@ -152,9 +152,11 @@ fn hit(point: Point) -> Option<Action> {
     }
 }
 
-async fn crash_or_pause(action: Action) {
+async fn stop_or_pause(action: Action) {
     match action {
         Action::Crash => crash(),
+        // Without the macro, which product code may not use: this is the fault itself.
+        Action::Panic(words) => std::panic::panic_any(words),
         Action::PauseFor(time) => tokio::time::sleep(time).await,
         Action::PauseUntil(file) => {
             while !file.exists() {

@@ -18,10 +18,12 @@ pub enum SpecError {
         name: String,
     },
     /// There is no such action.
-    #[error("`{0}` is no action: crash, error-before, error-after, pause:FILE or pause:N ms")]
+    #[error(
+        "`{0}` is no action: crash, error-before, error-after, panic:WORDS, pause:FILE or pause:N ms"
+    )]
     Action(String),
     /// Nothing is sent there, so no answer can be lost.
-    #[error("`{0}` is no write: it can only crash or pause")]
+    #[error("`{0}` is no write: it can only crash, panic or pause")]
     NoWrite(String),
     /// When to fire cannot be read.
     #[error("`{0}` is no hit: N, N.. or a chance in percent")]
@@ -37,6 +39,8 @@ pub(super) enum Action {
     ErrorBefore,
     /// Sent and answered; the caller sees a lost connection.
     ErrorAfter,
+    /// Panics, with these words put together at run time, as a bug's are.
+    Panic(String),
     /// Waits, then goes on, until the file is there.
     PauseUntil(PathBuf),
     /// Waits, then goes on.
@@ -49,6 +53,7 @@ impl Action {
             Self::Crash => "crash",
             Self::ErrorBefore => "error-before",
             Self::ErrorAfter => "error-after",
+            Self::Panic(_) => "panic",
             Self::PauseUntil(_) | Self::PauseFor(_) => "pause",
         }
     }
@@ -118,6 +123,7 @@ fn action(text: &str) -> Result<Action, SpecError> {
             "error-after" => Action::ErrorAfter,
             _ => return Err(wrong()),
         },
+        Some(("panic", words)) => Action::Panic(words.to_owned()),
         Some(("pause", until)) if until.starts_with('/') => Action::PauseUntil(until.into()),
         Some(("pause", time)) => {
             let number = time.strip_suffix("ms").unwrap_or(time).trim();
@@ -146,6 +152,7 @@ mod tests {
             ("complete=error-before@2", Action::ErrorBefore, Hit::Nth(2)),
             ("complete=error-after@3..", Action::ErrorAfter, Hit::From(3)),
             ("complete=error-after%10", Action::ErrorAfter, Hit::Chance(10)),
+            ("complete=panic:a word", Action::Panic("a word".to_owned()), Hit::Nth(1)),
             ("complete=pause:250", Action::PauseFor(Duration::from_millis(250)), Hit::Nth(1)),
             ("complete=pause:9ms@4", Action::PauseFor(Duration::from_millis(9)), Hit::Nth(4)),
             ("complete=pause:/a@b/c@1", Action::PauseUntil("/a@b/c".into()), Hit::Nth(1)),
