@@ -5,12 +5,14 @@ use std::time::Duration;
 use super::admission::Findings;
 use super::classify::ServerError;
 use super::sql_jdbc::Drift;
+use super::status::Missing;
 use crate::blame::Blame;
 use crate::ids::StepKey;
-use crate::ledger::{ClaimError, IdentityField, LedgerFault};
+use crate::ledger::{ClaimError, IdentityField, LedgerFault, ShapeError};
 use crate::plan::{CatalogError, Refusal, RefusalCode};
 use crate::policy::NoDecision;
 use crate::target::TargetError;
+use crate::text::with_causes;
 
 /// Why a step was not applied: it did not run, or what it ran was taken back as far as the server
 /// can take it back, and running it again is safe.
@@ -194,6 +196,25 @@ impl ExecutionError {
             | Self::ConnectionLost { .. }
             | Self::NotCommitted => true,
         }
+    }
+
+    /// What is wrong with the target, when it is that which cannot be worked with and nothing of the
+    /// step was claimed: any other step would meet the same, and this one runs once it is mended.
+    pub fn target_trouble(&self) -> Option<Missing> {
+        let (code, why, help): (_, &dyn std::error::Error, _) = match self {
+            Self::Target(error) => (error.code(), error, error.help()),
+            Self::Claim(ClaimError::Shape(error @ ShapeError::Unfit(_))) => {
+                (error.code(), error, error.help())
+            }
+            // A right that was taken away, or a setting: no row of the ledger.
+            Self::Claim(ClaimError::Fault(fault @ LedgerFault::Refused { .. }))
+                if !fault.is_transient() && fault.blame() == Blame::Operator =>
+            {
+                (fault.code(), fault, fault.help())
+            }
+            _ => return None,
+        };
+        Some(Missing::new(code, with_causes(why), help))
     }
 
     /// Who can do something about it.

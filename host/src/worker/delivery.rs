@@ -11,13 +11,11 @@ use super::readiness::Side;
 use super::receipt;
 use crate::clock::jittered;
 use crate::executor::{
-    BoxFuture, ExecutionError, Executor, ExecutorUnavailable, Missing, Outcome, SqlTargetState,
-    Uncertainty,
+    BoxFuture, ExecutionError, Executor, ExecutorUnavailable, Outcome, SqlTargetState, Uncertainty,
 };
 use crate::ids::ExecutorCode;
 use crate::outbox::{Claim, Reason, Report};
 use crate::plan::{CatalogError, Refusal, RefusalCode};
-use crate::text::with_causes;
 
 /// How long a step waits that nothing can carry out now: a target's restart takes about as long.
 const UNAVAILABLE_WAIT: Duration = Duration::from_secs(15);
@@ -186,14 +184,14 @@ fn report(shared: &Shared, claim: &Claim, outcome: Outcome) -> Report {
         }
         Outcome::NotApplied { error, retryable } => {
             let reason = Reason::new(error.code(), &message(&error));
+            // Nothing was claimed: a target that is away for an hour, or whose password was changed,
+            // uses up no attempts and needs no word about each step once it is mended.
+            if let Some(cause) = error.target_trouble() {
+                shared.readiness.is_away(Side::Target, vec![cause]);
+                return waits(reason);
+            }
             match error {
                 ExecutionError::Superseded { .. } => Report::Superseded(reason),
-                // Nothing was sent: a target that is away for an hour uses up no attempts.
-                ExecutionError::Target(error) if retryable => {
-                    let cause = Missing::new(error.code(), with_causes(&error), error.help());
-                    shared.readiness.is_away(Side::Target, vec![cause]);
-                    waits(reason)
-                }
                 _ if retryable => Report::Failed(reason),
                 _ => Report::Refused(reason),
             }

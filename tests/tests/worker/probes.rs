@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::chain::{Chain, Plugin, TARGET_PASSWORD, TARGET_USER};
 use tollgate_tests::process::{Process, submit, tollgate};
 use tollgate_tests::schema::Schema;
 
@@ -123,6 +123,73 @@ async fn a_target_that_cannot_be_used_is_told_before_a_step_is_due_and_with_one(
     let said: Vec<String> = chain.control_rows(query).await;
     assert!(said[0].contains("target-access-denied: the target is not usable"), "{said:?}");
     assert!(worker.log().contains(&said[0]) && !worker.log().contains("canary"), "{said:?}");
+}
+
+/// Where the only step is, how often it failed, and its last code.
+async fn step(chain: &Chain) -> (String, u32, Option<String>) {
+    let query = "SELECT status, failure_count, last_error_code FROM factory_plugin_control_outbox";
+    chain.control_rows(query).await.remove(0)
+}
+
+async fn wait_for(chain: &Chain, status: &str, code: Option<&str>) {
+    let begun = Instant::now();
+    loop {
+        let now = step(chain).await;
+        assert_ne!(now.0, "NEEDS_ATTENTION", "{now:?}");
+        if now.0 == status && code.is_none_or(|code| now.2.as_deref() == Some(code)) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_mins(1), "{now:?} is not {status} {code:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A target that was ready and is not any more, until somebody mends it: the worker says so, the step
+/// waits and needs nobody.
+async fn waits_until_mended(spoil: &[&str], code: &str, mend: &[&str]) {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY)", None);
+    let log = plugin.root().join("log");
+    let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
+    let address = address(&worker);
+    ready(&address, 200);
+    chain.server.execute(spoil).await;
+    let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    wait_for(&chain, "PENDING", Some(code)).await;
+    let reason = reason(&address);
+    assert_eq!(reason["code"], "target-unusable", "{reason}");
+    assert_eq!(reason["causes"][0]["key"], code, "{reason}");
+    chain.server.execute(mend).await;
+    wait_for(&chain, "APPLIED", None).await;
+    assert_eq!(step(&chain).await.1, 0, "no attempt was used up");
+    ready(&address, 200);
+    assert!(!worker.log().contains("canary"), "{}", worker.log());
+}
+
+#[tokio::test]
+async fn a_password_that_was_changed_leaves_its_steps_to_wait() {
+    let set = |password: &str| format!("ALTER USER '{TARGET_USER}'@'%' IDENTIFIED BY '{password}'");
+    let (spoil, mend) = (set("another"), set(TARGET_PASSWORD));
+    waits_until_mended(&[&spoil], "target-access-denied", &[&mend]).await;
+}
+
+#[tokio::test]
+async fn a_right_that_was_taken_away_leaves_its_steps_to_wait() {
+    let rights = r"INSERT, UPDATE ON `plugin\_preview`.*";
+    let spoil = format!("REVOKE {rights} FROM '{TARGET_USER}'@'%'");
+    let mend = format!("GRANT {rights} TO '{TARGET_USER}'@'%'");
+    waits_until_mended(&[&spoil], "ledger-statement-refused", &[&mend]).await;
+}
+
+#[tokio::test]
+async fn a_ledger_that_is_gone_leaves_its_steps_to_wait() {
+    let ledger = "plugin_preview.factory_plugin_target_receipt";
+    let aside = "plugin_preview.aside";
+    let spoil = format!("RENAME TABLE {ledger} TO {aside}");
+    let mend = format!("RENAME TABLE {aside} TO {ledger}");
+    waits_until_mended(&[&spoil], "ledger-missing", &[&mend]).await;
 }
 
 #[tokio::test]
