@@ -122,6 +122,7 @@ for (const [name, word] of [["ready", "ready"], ["disabled", "disabled"], ["inco
 await open({ origin: urls.waiting }, async (page) => {
   await go(page, `${urls.waiting}/`);
   check((await text(page, "#target"))[0].includes("being verified"), "a silent target is being verified");
+  check((await text(page, ".empty")).join().includes("Not read yet"), "executions are not said to be unreadable");
   await shoot(page, "waiting-wide-light", true);
   // It asks again by itself, until the answer is there.
   await page.locator("#target", { hasText: "incomplete" }).waitFor({ timeout: 20000 });
@@ -143,6 +144,7 @@ await open({ origin: urls.ready }, async (page) => {
   check((await text(page, ".problem")).length === 1, "a wrong filter is told");
   check((await page.inputValue("#plugin")) === "no such plugin", "what was written is kept");
   check((await page.getAttribute("#plugin", "aria-invalid")) === "true", "and marked");
+  check((await text(page, ".empty")).join().includes("Nothing is listed"), "why nothing is listed is said");
   await shoot(page, "filter-wrong-wide-light");
   await page.click("text=Clear");
   check(page.url() === `${urls.ready}/executions`, page.url());

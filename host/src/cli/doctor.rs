@@ -115,7 +115,10 @@ fn examine(findings: &mut Findings, config: &Config, policy: &Policy) -> Result<
     if exit == Exit::Done {
         if config.executor == ExecutorCode::sql_jdbc_v1() {
             findings.holds("executor: steps are given to sql-jdbc:v1");
-            findings.next("`tollgate execute --help`; everything is in place");
+            findings.next(
+                "`tollgate work --releases DIR`, or `tollgate execute` for a single step; everything \
+                 is in place",
+            );
         } else if config.executor != ExecutorCode::dry_run_v1() {
             findings.is_missing(&format!(
                 "executor: no executor `{}` is installed; there are dry-run:v1 and sql-jdbc:v1",

@@ -203,8 +203,8 @@ fn verdict(decision: &Decision, receipt: &Receipt) -> (bool, String, Option<Stri
         (Some(policy), _) if *policy != decision.policy_digest() => other_policy(policy),
         (_, Some(digest)) if *digest == decision.digest() => (
             true,
-            "Decided again just now: the decision's digest is the receipt's. These are the \
-             statements that ran, or run."
+            "Decided again just now: the decision's digest is the receipt's, so these are its \
+             statements."
                 .to_owned(),
             None,
         ),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::badge::Badge;
 use super::execution::{Details, details};
 use super::filter::{self, Field, Filter, Pager};
-use super::frame::{Frame, LastError, Moment, Trouble, render, wrong};
+use super::frame::{Frame, LastError, Moment, Prose, Trouble, render, wrong};
 use super::link::Link;
 use super::observer::Observer;
 use crate::ids::{Direction, StepKey};
@@ -178,7 +178,7 @@ fn read(asked: &Asked) -> (Option<Wanted>, Filter) {
     let form = Filter {
         action: "/executions",
         fields: vec![state, plugin_field, environment_field, direction_field],
-        problem: place.as_ref().err().or(open.as_ref().err()).cloned(),
+        problem: place.as_ref().err().or(open.as_ref().err()).map(|problem| Prose::of(problem)),
     };
     let wanted = (|| {
         let filter = ledger::Filter {

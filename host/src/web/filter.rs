@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use super::frame::Prose;
 use super::link::Link;
 use crate::paging::Place;
 use crate::text::visible;
@@ -17,7 +18,7 @@ pub(super) struct Filter {
     pub(super) action: &'static str,
     pub(super) fields: Vec<Field>,
     /// Something wrong that is no field's.
-    pub(super) problem: Option<String>,
+    pub(super) problem: Option<Prose>,
 }
 
 /// A part of a filter.
@@ -29,7 +30,7 @@ pub(super) struct Field {
     pub(super) value: String,
     /// What there is to choose from; none for a part that is written.
     pub(super) choices: Vec<Choice>,
-    pub(super) problem: Option<String>,
+    pub(super) problem: Option<Prose>,
 }
 
 /// A choice of a filter.
@@ -55,6 +56,11 @@ impl Filter {
         self.fields.iter().any(|field| !field.value.is_empty())
     }
 
+    /// Whether it cannot be read, so that nothing is listed.
+    pub(super) fn is_wrong(&self) -> bool {
+        self.problem.is_some() || self.fields.iter().any(|field| field.problem.is_some())
+    }
+
     /// The list under this filter, from its youngest item on.
     pub(super) fn link(&self) -> Link {
         let parts = self.fields.iter().map(|field| (field.name, field.value.as_str()));
@@ -75,7 +81,7 @@ impl Field {
             label,
             value: written(asked),
             choices: Vec::new(),
-            problem: said.as_ref().err().cloned(),
+            problem: said.as_ref().err().map(|problem| Prose::of(problem)),
         };
         (field, said.map_err(drop))
     }
@@ -100,7 +106,7 @@ impl Field {
         };
         let problem = said.is_err().then(|| {
             let start: String = value.chars().take(REPEATED_CHARS_MAX).collect();
-            format!("`{}` is none of these: choose one of the list", visible(&start))
+            Prose::of(&format!("`{}` is none of these: choose one of the list", visible(&start)))
         });
         let choices = all.iter().map(choice).collect();
         (Self { name, label, value, choices, problem }, said)
@@ -182,7 +188,7 @@ mod tests {
         assert_eq!(field.choices.iter().filter(|it| it.is_chosen).count(), 1);
         let (field, said) = Field::choice("state", "State", Some("\u{202e}three"), ALL);
         assert_eq!((said, field.value.as_str()), (Err(()), "\u{202e}three"));
-        assert!(field.problem.unwrap().contains("`<U+202E>three`"));
+        assert_eq!(field.problem.unwrap().parts[0].text, "<U+202E>three");
         let (field, said) = Field::text::<u8>("size", "Size", Some("much"));
         assert!(said.is_err() && field.value == "much" && field.problem.is_some());
         let (_, said) = Field::text::<u8>("size", "Size", Some("  "));

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::badge::Badge;
 use super::executions::direction;
 use super::filter::{self, Field, Filter, Pager};
-use super::frame::{Frame, LastError, Moment, Trouble, render, wrong};
+use super::frame::{Frame, LastError, Moment, Prose, Trouble, render, wrong};
 use super::observer::Observer;
 use crate::outbox::{ListedStep, Status};
 use crate::paging::{Place, Slice};
@@ -61,8 +61,8 @@ pub(super) async fn page(
     let states: Vec<_> = Status::ALL.iter().map(|it| (*it, it.as_str(), it.words())).collect();
     let (state, status) = Field::choice("state", "State", asked.state.as_deref(), &states);
     let place = filter::place(asked.before.as_deref(), asked.after.as_deref());
-    let form =
-        Filter { action: "/outbox", fields: vec![state], problem: place.as_ref().err().cloned() };
+    let problem = place.as_ref().err().map(|problem| Prose::of(problem));
+    let form = Filter { action: "/outbox", fields: vec![state], problem };
     let link = form.link();
     let page = OutboxPage {
         frame: Frame::new(observer.environment(), "outbox"),

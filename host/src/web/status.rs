@@ -102,13 +102,11 @@ pub(super) async fn page(State(observer): State<Arc<Observer>>) -> Response {
         _ => None,
     };
     let is_waiting = status.is_none();
-    let is_disabled =
-        status.as_ref().is_some_and(|status| status.sql_target == SqlTargetState::Disabled);
     let page = StatusPage {
         frame: Frame::new(observer.environment(), "status"),
         target: TargetView::of(status.as_ref().map(|status| &status.sql_target)),
         facts: facts(&observer, status.as_ref()),
-        counts: Counts::of(ledger.as_ref(), outbox.as_ref(), is_disabled, observer.is_broken()),
+        counts: Counts::of(ledger.as_ref(), outbox.as_ref(), status.as_ref(), observer.is_broken()),
         attention: Attention::of(ledger.as_ref(), outbox.as_ref()),
     };
     let mut response = render(StatusCode::OK, &page);
@@ -202,7 +200,7 @@ impl Counts {
     fn of(
         ledger: Option<&Result<LedgerOverview, Trouble>>,
         outbox: Option<&Result<OutboxOverview, Trouble>>,
-        is_disabled: bool,
+        status: Option<&RegistryStatus>,
         is_broken: bool,
     ) -> Self {
         let executions = ledger.and_then(|ledger| ledger.as_ref().ok()).map(|ledger| {
@@ -228,10 +226,12 @@ impl Counts {
         });
         Self {
             executions,
-            executions_why: match ledger {
-                None if is_disabled => "Not read: the SQL target is disabled.",
-                None => "Not read: the SQL target is not ready.",
-                Some(_) => "Not known: the executions could not be read.",
+            executions_why: match (ledger, status.map(|status| &status.sql_target)) {
+                (None, _) if is_broken => "Not read: the configuration has problems.",
+                (None, None) => "Not read yet: the SQL target is being verified.",
+                (None, Some(SqlTargetState::Disabled)) => "Not read: the SQL target is disabled.",
+                (None, Some(_)) => "Not read: the SQL target is not ready.",
+                (Some(_), _) => "Not known: the executions could not be read.",
             },
             outbox: counted,
             outbox_why: match outbox {
