@@ -188,7 +188,10 @@ fn report(shared: &Shared, claim: &Claim, outcome: Outcome) -> Report {
             // uses up no attempts and needs no word about each step once it is mended.
             if let Some(cause) = error.target_trouble() {
                 shared.readiness.is_away(Side::Target, vec![cause]);
-                return waits(reason);
+                // What an earlier delivery left stands in the ledger that is not as it must be: a new
+                // one would not know, so a person has to look before the step runs again.
+                let is_forgotten = claim.attempt() > 1 && matches!(error, ExecutionError::Claim(_));
+                return if is_forgotten { Report::Refused(reason) } else { waits(reason) };
             }
             match error {
                 ExecutionError::Superseded { .. } => Report::Superseded(reason),

@@ -192,6 +192,26 @@ async fn a_ledger_that_is_gone_leaves_its_steps_to_wait() {
     waits_until_mended(&[&spoil], "ledger-missing", &[&mend]).await;
 }
 
+/// An earlier delivery of the step may have left something, and what it was stood in the ledger.
+#[tokio::test]
+async fn a_ledger_that_is_gone_leaves_a_step_that_was_delivered_before_to_a_person() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY)", None);
+    let log = plugin.root().join("log");
+    let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
+    ready(&address(&worker), 200);
+    chain.server.execute(&["DROP TABLE plugin_preview.factory_plugin_target_receipt"]).await;
+    let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    wait_for(&chain, "PENDING", Some("ledger-missing")).await;
+    let outbox = "control_plane.factory_plugin_control_outbox";
+    let delivered = format!("UPDATE {outbox} SET attempt_count = 1, not_before = UTC_TIMESTAMP(6)");
+    chain.server.execute(&[&delivered]).await;
+    worker.wait_until_it_says("status=\"NEEDS_ATTENTION\"");
+    assert_eq!(step(&chain).await.2.as_deref(), Some("ledger-missing"));
+}
+
 #[tokio::test]
 async fn an_address_in_use_is_said_before_anything_is_claimed() {
     let chain = Chain::start().await;
