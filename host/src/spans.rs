@@ -4,6 +4,7 @@
 //! holds a statement, a literal of a payload, an account or the name of a server.
 
 use std::fmt::Display;
+use std::pin::Pin;
 
 use tracing::{Instrument as _, Span};
 
@@ -59,11 +60,14 @@ pub const LIST: &[Listed] = &[
     Listed { name: "request", fields: &["method", "path", "status"], about: "the page answers" },
 ];
 
+/// A part of the work. Boxed: a future that is handed on from one to the next is in each of them.
+pub(crate) type Part<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
 /// Runs a part of the work in a span, which keeps the code of what went wrong.
 pub(crate) async fn within<T, E>(
     span: Span,
     code: impl FnOnce(&E) -> &'static str,
-    part: impl Future<Output = Result<T, E>>,
+    part: Part<'_, T, E>,
 ) -> Result<T, E> {
     let result = part.instrument(span.clone()).await;
     if let Err(error) = &result {

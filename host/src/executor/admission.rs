@@ -109,7 +109,7 @@ async fn decide(
         let undecided = NoDecision::Malformed { what: "the decision did not return" };
         deciding.await.unwrap_or(Err(undecided))
     };
-    let decided = spans::within(span.clone(), NoDecision::kind, deciding).await;
+    let decided = spans::within(span.clone(), NoDecision::kind, Box::pin(deciding)).await;
     match decided.as_ref().map(Decision::outcome) {
         Ok(Outcome::Allow { .. }) => spans::note(&span, "outcome", "allow"),
         Ok(Outcome::Deny { diagnostics }) => {

@@ -138,7 +138,7 @@ pub(super) async fn clear(
     };
     let span = tracing::debug_span!("takeover", session, code = Empty);
     let ending = end(connection, holder, session, statement_timeout, wait);
-    let remains = spans::within(span.clone(), LedgerFault::code, ending).await?;
+    let remains = spans::within(span.clone(), LedgerFault::code, Box::pin(ending)).await?;
     if let Some(remains) = &remains {
         spans::note(&span, "code", remains.code());
     }

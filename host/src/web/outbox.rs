@@ -58,11 +58,11 @@ pub(super) async fn page(
         let message = "Each part of a filter can be given once. Start again from the whole outbox.";
         return wrong(StatusCode::BAD_REQUEST, "This filter cannot be read", message);
     };
-    let states: Vec<_> = Status::ALL.iter().map(|it| (*it, it.as_str(), it.words())).collect();
-    let (state, status) = Field::choice("state", "State", asked.state.as_deref(), &states);
+    let choices: Vec<_> = Status::ALL.iter().map(|it| (*it, it.as_str(), it.words())).collect();
+    let (field, status) = Field::choice("state", "State", asked.state.as_deref(), &choices);
     let place = filter::place(asked.before.as_deref(), asked.after.as_deref());
     let problem = place.as_ref().err().map(|problem| Prose::of(problem));
-    let form = Filter { action: "/outbox", fields: vec![state], problem };
+    let form = Filter { action: "/outbox", fields: vec![field], problem };
     let link = form.link();
     let page = OutboxPage {
         frame: Frame::new(observer.environment(), "outbox"),

@@ -21,7 +21,7 @@ impl SqlJdbcV1 {
     ) -> Outcome {
         let span = tracing::debug_span!("completion", code = Empty);
         let completing = self.ledger.complete(&mut connection, lease);
-        match spans::within(span, CompleteError::code, completing).await {
+        match spans::within(span, CompleteError::code, Box::pin(completing)).await {
             Ok(receipt) => {
                 connection.close().await;
                 Outcome::Applied(receipt)

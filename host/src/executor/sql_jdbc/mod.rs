@@ -39,7 +39,7 @@ use crate::ledger::{
 };
 use crate::plan::{ContributionCatalog, Needs, Refusal, RefusalCode, Step};
 use crate::policy::{Admitted, Policy};
-use crate::spans;
+use crate::spans::{self, Part};
 use crate::target::{Target, TargetConnection, TargetError};
 
 /// How long to wait before a step is delivered again whose state could not be told.
@@ -103,7 +103,7 @@ impl SqlJdbcV1 {
             Err(error) => return Outcome::not_applied(error),
         };
         let request = self.claim_request(step, &admitted);
-        let claim = match claiming(self.ledger.claim(&mut connection, &request)).await {
+        let claim = match claiming(Box::pin(self.ledger.claim(&mut connection, &request))).await {
             Err(ClaimError::AnswerLost { pending, .. }) => {
                 // The claim may be ours: it is asked for again, by the same token.
                 drop(connection);
@@ -111,7 +111,8 @@ impl SqlJdbcV1 {
                     Ok(connection) => connection,
                     Err(_) => return indeterminate(Uncertainty::ClaimUnanswered),
                 };
-                match claiming(self.ledger.resume(&mut connection, &request, pending)).await {
+                let resuming = self.ledger.resume(&mut connection, &request, pending);
+                match claiming(Box::pin(resuming)).await {
                     Err(ClaimError::AnswerLost { .. }) => {
                         return indeterminate(Uncertainty::ClaimUnanswered);
                     }
@@ -189,7 +190,8 @@ impl SqlJdbcV1 {
     async fn connect(&self, admitted: &Admitted) -> Result<TargetConnection, ExecutionError> {
         let contract = session_contract(admitted.session());
         let span = tracing::debug_span!("open", code = Empty);
-        let opened = spans::within(span, TargetError::code, self.target.open(&contract)).await;
+        let opening = Box::pin(self.target.open(&contract));
+        let opened = spans::within(span, TargetError::code, opening).await;
         let connection = opened.map_err(ExecutionError::Target)?;
         let packets = texts::check_packets(admitted.statements(), connection.max_allowed_packet());
         if let Err(error) = packets {
@@ -273,9 +275,7 @@ impl SqlJdbcV1 {
 }
 
 /// A claim, in its span.
-async fn claiming(
-    claim: impl Future<Output = Result<Claim, ClaimError>>,
-) -> Result<Claim, ClaimError> {
+async fn claiming(claim: Part<'_, Claim, ClaimError>) -> Result<Claim, ClaimError> {
     let span = tracing::debug_span!("claim", result = Empty, code = Empty);
     let claimed = spans::within(span.clone(), ClaimError::code, claim).await;
     if let Ok(claim) = &claimed {
