@@ -55,8 +55,10 @@ fn planted() -> BTreeMap<String, String> {
 
 #[test]
 fn a_configuration_and_its_sources_show_no_value_that_is_secret() {
-    let text: String =
-        planted().iter().map(|(name, value)| format!("{name} = {value:?}\n")).collect();
+    let mut text = String::new();
+    for (name, value) in planted() {
+        writeln!(text, "{name} = {value:?}").unwrap();
+    }
     let file = TomlFile::parse("tollgate.toml", &text).unwrap();
     assert_clean(&debug(&file), "a file");
     let layered = Layered::new(planted(), file);
