@@ -8,6 +8,9 @@ use std::fmt::{self, Write as _};
 use std::io::Cursor;
 
 use minisign::{PublicKeyBox, SecretKeyBox, SignatureBox};
+use semver::Version;
+
+use crate::digest::Digest;
 
 /// Bytes of a signature's or a key's text, at most. Real ones have a third of a kilobyte.
 pub const SIGNATURE_BYTES_MAX: usize = 4 << 10;
@@ -24,9 +27,15 @@ pub enum KeyError {
     /// Neither a file of minisign's nor the line in it.
     #[error("this is no minisign public key: {0}")]
     Public(String),
+    /// A secret key where a public one belongs.
+    #[error("this is a secret key, and what is trusted is the public one")]
+    SecretForPublic,
     /// Not a file of minisign's.
     #[error("this is no minisign secret key: {0}")]
     Secret(String),
+    /// A public key where a secret one belongs.
+    #[error("this is a public key, and signing takes the secret one")]
+    PublicForSecret,
     /// The key is protected, and no password was given.
     #[error("the secret key is protected by a password")]
     Encrypted,
@@ -55,6 +64,14 @@ pub enum SignatureError {
     /// Of other bytes, or forged.
     #[error("the signature is not of these bytes, or its comment was changed")]
     Wrong,
+    /// Made for something else, as its own comment says.
+    #[error("its comment says that it was made for {named}, this is {found}")]
+    OtherSubject {
+        /// What the comment names.
+        named: String,
+        /// What it is on.
+        found: String,
+    },
     /// It could not be made.
     #[error("the bytes cannot be signed: {0}")]
     Sign(String),
@@ -73,6 +90,9 @@ impl PublicKey {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let refused = |error: minisign::PError| KeyError::Public(error.to_string());
         let text = text.trim();
+        if is_secret(text) {
+            return Err(KeyError::SecretForPublic);
+        }
         let key = if text.contains('\n') {
             let key = PublicKeyBox::from_string(text).map_err(refused)?;
             key.into_public_key().map_err(refused)?
@@ -110,6 +130,9 @@ impl SecretKey {
     /// when it is not the right one, [`KeyError::Secret`] otherwise.
     pub fn parse(text: &str, password: Option<String>) -> Result<Self, KeyError> {
         let refused = |error: minisign::PError| KeyError::Secret(error.to_string());
+        if PublicKey::parse(text).is_ok() {
+            return Err(KeyError::PublicForSecret);
+        }
         let key = SecretKeyBox::from_string(text).map_err(refused)?;
         let is_encrypted = text.lines().nth(1).is_some_and(|it| it.starts_with(ENCRYPTED_KEY));
         match password {
@@ -163,6 +186,14 @@ impl SecretKey {
         signature.verify(&public, bytes)?;
         Ok(signature)
     }
+}
+
+/// Whether the second line is as long as that of a secret key's file.
+fn is_secret(text: &str) -> bool {
+    text.lines()
+        .nth(1)
+        .and_then(|line| decoded(line.trim()))
+        .is_some_and(|key| key.len() == SECRET_KEY_BYTES)
 }
 
 /// Length of a secret key in bytes, and of the checksum at its end.
@@ -237,7 +268,8 @@ impl Signature {
         &self.text
     }
 
-    /// Whether the key signed exactly these bytes; the comment that was signed with them.
+    /// Whether the key signed exactly these bytes; the comment that was signed with them. A digest in
+    /// the comment has to be theirs.
     ///
     /// # Errors
     ///
@@ -256,7 +288,53 @@ impl Signature {
         }
         minisign::verify(&key.0, &signature, Cursor::new(bytes), true, false, false)
             .map_err(|_| SignatureError::Wrong)?;
-        signature.trusted_comment().map_err(|_| SignatureError::Malformed)
+        let comment = signature.trusted_comment().map_err(|_| SignatureError::Malformed)?;
+        let found = Digest::of(bytes);
+        let named = comment.split_whitespace().filter_map(|word| word.parse::<Digest>().ok());
+        match named.into_iter().find(|named| *named != found) {
+            Some(named) => Err(SignatureError::OtherSubject {
+                named: named.to_string(),
+                found: found.to_string(),
+            }),
+            None => Ok(comment),
+        }
+    }
+}
+
+/// The policy that a signature was made for, as its comment says: name, version, digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    name: String,
+    version: Version,
+}
+
+impl Subject {
+    /// The comment of a signature of a policy's.
+    pub fn comment(name: &str, version: &Version, digest: Digest) -> String {
+        format!("{name} {version} {digest}")
+    }
+
+    /// What a comment says; `None` when it has another form, as those of `minisign -S` have.
+    pub fn of(comment: &str) -> Option<Self> {
+        let words: Vec<&str> = comment.split_whitespace().collect();
+        let [name, version, digest] = words.as_slice() else { return None };
+        digest.parse::<Digest>().ok()?;
+        Some(Self { name: (*name).to_owned(), version: version.parse().ok()? })
+    }
+
+    /// Whether it is this policy.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError::OtherSubject`].
+    pub fn check(&self, name: &str, version: &Version) -> Result<(), SignatureError> {
+        if self.name == name && self.version == *version {
+            return Ok(());
+        }
+        Err(SignatureError::OtherSubject {
+            named: format!("{} {}", self.name, self.version),
+            found: format!("{name} {version}"),
+        })
     }
 }
 
@@ -294,6 +372,36 @@ mod tests {
         let forged = signature.as_str().replace("p 1.0.0", "p 9.0.0");
         let forged = Signature::parse(&forged).unwrap();
         assert!(matches!(forged.verify(&public, b"component"), Err(SignatureError::Wrong)));
+    }
+
+    #[test]
+    fn a_comment_that_names_something_else_is_believed() {
+        let (secret, public) = keys();
+        let version = Version::new(1, 0, 0);
+        let own = Subject::comment("p", &version, Digest::of("component"));
+        let signature = secret.sign(b"component", &own).unwrap();
+        let subject = Subject::of(&signature.verify(&public, b"component").unwrap()).unwrap();
+        subject.check("p", &version).unwrap();
+        for (name, version) in [("q", Version::new(1, 0, 0)), ("p", Version::new(1, 0, 1))] {
+            let error = subject.check(name, &version).unwrap_err();
+            assert!(error.to_string().contains("made for p 1.0.0"), "{error}");
+        }
+        let other = Subject::comment("p", &version, Digest::of("another"));
+        let refused = secret.sign(b"component", &other);
+        assert!(matches!(refused, Err(SignatureError::OtherSubject { .. })), "{refused:?}");
+        assert_eq!(Subject::of("timestamp:1700000000\tfile:p.wasm\thashed"), None);
+    }
+
+    #[test]
+    fn one_kind_of_key_is_not_taken_for_the_other() {
+        let (_, public) = keys();
+        let file = public.0.to_box().unwrap().into_string();
+        for text in [file.as_str(), file.lines().nth(1).unwrap()] {
+            let refused = SecretKey::parse(text, None);
+            assert!(matches!(refused, Err(KeyError::PublicForSecret)), "{refused:?}");
+        }
+        let refused = PublicKey::parse(OF_MINISIGN_0_11);
+        assert!(matches!(refused, Err(KeyError::SecretForPublic)), "{refused:?}");
     }
 
     #[test]

@@ -61,6 +61,15 @@ pub fn policy(decide: Decide) -> Vec<u8> {
     encode(core(decide, None), "")
 }
 
+/// The component that denies, with further functions without parameters that nobody calls.
+///
+/// # Panics
+///
+/// When the component cannot be encoded, which is a mistake here.
+pub fn policy_with_functions(further: &[Function]) -> Vec<u8> {
+    encode(core_with(Decide::Deny, None, further), "")
+}
+
 /// A component with the same export that also imports a function `clock`.
 ///
 /// # Panics
@@ -130,11 +139,18 @@ const TYPE_DECIDE: u32 = 2;
 const GLOBAL_HEAP: u32 = 0;
 const GLOBAL_SEEN: u32 = 1;
 
+const TYPE_FURTHER: u32 = 3;
+
 fn core(decide: Decide, import: Option<&str>) -> Vec<u8> {
+    core_with(decide, import, &[])
+}
+
+fn core_with(decide: Decide, import: Option<&str>, further: &[Function]) -> Vec<u8> {
     let mut types = TypeSection::new();
     types.ty().function([ValType::I32; 4], [ValType::I32]);
     types.ty().function([], [ValType::I32]);
     types.ty().function([ValType::I32; 6], [ValType::I32]);
+    types.ty().function([], []);
 
     let mut imports = ImportSection::new();
     if let Some(name) = import {
@@ -145,6 +161,9 @@ fn core(decide: Decide, import: Option<&str>) -> Vec<u8> {
     let mut functions = FunctionSection::new();
     for function in [TYPE_REALLOC, TYPE_DESCRIBE, TYPE_DECIDE] {
         functions.function(function);
+    }
+    for _ in further {
+        functions.function(TYPE_FURTHER);
     }
     let mut memories = MemorySection::new();
     memories.memory(MemoryType {
@@ -169,6 +188,9 @@ fn core(decide: Decide, import: Option<&str>) -> Vec<u8> {
     code.function(&realloc());
     code.function(&body([Instruction::I32Const(DESCRIPTION)]));
     code.function(&body(decide.instructions(first + 2)));
+    for function in further {
+        code.function(function);
+    }
 
     let mut module = Module::new();
     module.section(&types).section(&imports).section(&functions).section(&memories);

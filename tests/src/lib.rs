@@ -4,6 +4,7 @@
 //! that asked when it does not, so that a suite reads as claims and not as error plumbing.
 
 pub mod asked;
+pub mod bombs;
 pub mod chain;
 pub mod claims;
 pub mod cli;
@@ -17,6 +18,7 @@ pub mod generate;
 pub mod guide;
 pub mod history;
 pub mod hostile;
+pub mod hostile_registry;
 pub mod hung;
 pub mod installation;
 pub mod matrix;

@@ -336,3 +336,81 @@ fn inspect_and_list_follow_their_schemas() {
     assert_eq!(listed["file"], "mysql-repeatable-subset-1.0.0.wasm");
     schema.assert_notices(&listed, |it| it["executor"] = json!("sql"));
 }
+
+#[test]
+fn whoever_pins_at_the_same_time_loses_nothing() {
+    let desk = Desk::new();
+    let count = 4;
+    // Known to the cache, so that they meet at the store and not at the compiler.
+    for index in 0..count {
+        let bytes = replaced(
+            version(Decide::Deny, &format!("1.{index}.0")),
+            "sql-jdbc:v1",
+            &format!("sql-jdbc:v{}", index + 1),
+        );
+        let path = desk.write(&format!("{index}.wasm"), bytes);
+        assert_eq!(desk.run(&["policy", "inspect", path.to_str().unwrap()]).code(), Some(0));
+    }
+    let runs: Vec<_> = (0..count)
+        .map(|index| {
+            let mut command = desk.command(&[
+                "policy",
+                "pin",
+                &format!("sql-jdbc:v{}", index + 1),
+                &format!("{index}.wasm"),
+                "--store",
+                "store",
+            ]);
+            std::thread::spawn(move || tollgate_tests::cli::run(&mut command))
+        })
+        .collect();
+    for run in runs {
+        let run = run.join().unwrap();
+        assert_eq!(run.code(), Some(0), "{run:?}");
+    }
+    let listed = desk.run(&["policy", "list", "--store", "store", "--format", "json"]);
+    assert_eq!((listed.code(), listed.json_lines().len()), (Some(0), count), "{listed:?}");
+    let files = fs::read_dir(desk.path("store")).unwrap().count();
+    assert_eq!(files, count + 1, "components and pins, and nothing that was left behind");
+}
+
+#[test]
+fn of_other_bytes_of_one_version_one_comes_first() {
+    let desk = Desk::new();
+    let files = ["allow.wasm", "deny.wasm"];
+    for (file, decide) in files.iter().zip([Decide::Allow, Decide::Deny]) {
+        let path = desk.write(file, hostile::policy(decide));
+        assert_eq!(desk.run(&["policy", "inspect", path.to_str().unwrap()]).code(), Some(0));
+    }
+    let runs = files.map(|file| {
+        let mut command = desk.command(&["policy", "pin", "sql-jdbc:v1", file, "--store", "store"]);
+        std::thread::spawn(move || tollgate_tests::cli::run(&mut command))
+    });
+    let mut codes = runs.map(|run| run.join().unwrap().code());
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(4)]);
+    assert_eq!(desk.run(&["policy", "list", "--store", "store"]).code(), Some(0));
+}
+
+#[test]
+fn a_file_of_windows_stays_one() {
+    let desk = Desk::new();
+    desk.write("old.wasm", version(Decide::Deny, "1.0.0"));
+    desk.write("new.wasm", version(Decide::Allow, "1.1.0"));
+    assert_eq!(pin(&desk, "old.wasm", &[]).code(), Some(0));
+    desk.write("store/pins.toml", pins(&desk).replace('\n', "\r\n"));
+    assert_eq!(pin(&desk, "new.wasm", &["--supersede"]).code(), Some(0));
+    let after = pins(&desk);
+    assert_eq!(after.matches('\n').count(), after.matches("\r\n").count(), "{after:?}");
+    let back = pin(&desk, "old.wasm", &[]);
+    assert!(back.stdout.contains("an older version than 1.1.0"), "{back:?}");
+}
+
+#[test]
+fn no_cache_is_said_to_whatever_the_environment_says() {
+    let desk = Desk::new();
+    let inspect = ["policy", "inspect", "--no-cache"];
+    let run = tollgate_tests::cli::run(desk.command(&inspect).env("TOLLGATE_CACHE", "cache"));
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    assert!(!desk.path("cache").exists());
+}

@@ -112,8 +112,7 @@ fn beginning(path: &Path) -> Vec<u8> {
 /// one: what it leads to is replaced. A hard link is cut off, as the price of never losing content.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = behind_links(path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    let mut file = NamedTempFile::new_in(folder_of(&path))?;
     file.write_all(bytes)?;
     // Renaming asks for no permission on the file itself; writing would have.
     match OpenOptions::new().write(true).open(&path) {
@@ -123,6 +122,33 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;
+    sync_folder(&path)
+}
+
+/// Puts these bytes where nothing is yet, whole or not at all, for all to read. What is there stays, a
+/// symbolic link included: that is [`io::ErrorKind::AlreadyExists`].
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = NamedTempFile::new_in(folder_of(path))?;
+    file.write_all(bytes)?;
+    make_public(&file)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|error| error.error)?;
+    sync_folder(path)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// A name lasts when its folder is on the disk, too.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    fs::File::open(folder_of(path))?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -241,6 +267,20 @@ mod tests {
         let path = folder.path().join("pins.toml");
         replace(&path, b"new").unwrap();
         assert_eq!(mode(&path), 0o644);
+    }
+
+    #[test]
+    fn what_is_there_is_not_created() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("p.wasm"), folder.path().join("q.wasm"));
+        create(&path, b"first").unwrap();
+        symlink("elsewhere", &link).unwrap();
+        for taken in [&path, &link] {
+            let error = create(taken, b"second").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert_eq!((fs::read(&path).unwrap().as_slice(), mode(&path)), (&b"first"[..], 0o644));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -41,6 +41,17 @@ impl StoreArguments {
         self.store.as_deref()
     }
 
+    /// Opens the store; with a key, every component in it has to be signed by that key.
+    pub(super) fn open_vouched(&self) -> Result<PolicyStore, Failure> {
+        let store = self.open()?;
+        if store.key_id().is_some() {
+            for pin in store.pins() {
+                store.component(pin)?;
+            }
+        }
+        Ok(store)
+    }
+
     /// Opens another store, on the same terms.
     pub(super) fn open_other(&self, directory: &Path) -> Result<PolicyStore, Failure> {
         self.key.guard(PolicyStore::open(directory)?)
@@ -61,14 +72,24 @@ impl KeyArguments {
     pub(super) fn read(&self) -> Result<Option<PublicKey>, Failure> {
         let Some(named) = &self.verify_key else { return Ok(None) };
         let path = Path::new(named);
-        if !path.is_file() {
-            return Ok(Some(PublicKey::parse(named)?));
+        if !path.exists() {
+            return match PublicKey::parse(named) {
+                Err(KeyError::Public(_)) => {
+                    let message =
+                        format!("`{named}` is no file that is there, and no minisign public key");
+                    Err(Failure::usage(message).with_help(PUBLIC_KEY_HELP))
+                }
+                key => Ok(Some(key?)),
+            };
         }
         let mut text = String::new();
         File::open(path)
             .and_then(|file| file.take(SIGNATURE_BYTES_MAX as u64).read_to_string(&mut text))
-            .map_err(|error| Failure::usage(format!("`{named}`: {error}")))?;
-        Ok(Some(PublicKey::parse(&text)?))
+            .map_err(|error| {
+                Failure::usage(format!("`{named}` cannot be read: {error}"))
+                    .with_help(PUBLIC_KEY_HELP)
+            })?;
+        PublicKey::parse(&text).map(Some).map_err(|error| key_failure(&error, Some(path)))
     }
 
     fn guard(&self, store: PolicyStore) -> Result<PolicyStore, Failure> {
@@ -86,8 +107,8 @@ pub(super) struct RuntimeArguments {
     /// directory]
     #[arg(long, value_name = "DIR", env = "TOLLGATE_CACHE")]
     cache: Option<PathBuf>,
-    /// Keep no compiled policies
-    #[arg(long, conflicts_with = "cache")]
+    /// Keep no compiled policies, whatever --cache or TOLLGATE_CACHE says
+    #[arg(long)]
     no_cache: bool,
 }
 
@@ -115,12 +136,12 @@ pub(super) fn load_pinned(
     executor: &ExecutorCode,
 ) -> Result<Policy, Failure> {
     let pin = store.pin(executor)?;
-    Ok(runtime.load(pin, &store.component(pin)?)?)
+    runtime.load(pin, &store.component(pin)?).map_err(refused(&pin.file))
 }
 
 /// Loads a component that no pin vouches for.
 pub(super) fn load_file(runtime: &PolicyRuntime, path: &Path) -> Result<Policy, Failure> {
-    runtime.load_unpinned(&read_component(path)?).map_err(in_file(path))
+    runtime.load_unpinned(&read_component(path)?).map_err(refused(path.display()))
 }
 
 /// A policy and the bytes it was loaded from.
@@ -136,22 +157,26 @@ pub(super) fn load_with_bytes(
     pin: &PolicyPin,
 ) -> Result<LoadedPolicy, Failure> {
     let component = store.component(pin)?;
-    Ok(LoadedPolicy { policy: runtime.load(pin, &component)?, component })
+    let policy = runtime.load(pin, &component).map_err(refused(&pin.file))?;
+    Ok(LoadedPolicy { policy, component })
 }
 
-/// Loads a component from a file, under its pin when the store has one.
+/// Loads a component from a file, under its pin when the store has one. With a key it has to be signed,
+/// like those of a store.
 pub(super) fn load_file_with_bytes(
     runtime: &PolicyRuntime,
     store: &PolicyStore,
     path: &Path,
 ) -> Result<LoadedPolicy, Failure> {
     let component = read_component(path)?;
+    store.check_file(path, &component)?;
     let digest = Digest::of(&component);
     let policy = match store.pins().iter().find(|pin| pin.sha256 == digest) {
         Some(pin) => runtime.load(pin, &component),
         None => runtime.load_unpinned(&component),
     };
-    Ok(LoadedPolicy { policy: policy.map_err(in_file(path))?, component })
+    let policy = policy.map_err(refused(path.display()))?;
+    Ok(LoadedPolicy { policy, component })
 }
 
 /// Loads the component with this digest: the pinned one, or an earlier one that lies in the store still.
@@ -168,33 +193,10 @@ pub(super) fn load_by_digest(
     Ok(Some(LoadedPolicy { policy: runtime.load_unpinned(&component)?, component }))
 }
 
-/// A file that was named as a policy and is none.
-#[derive(Debug, thiserror::Error)]
-#[error("`{}` cannot be loaded as a policy", path.display())]
-struct InFile {
-    path: PathBuf,
-    source: LoadError,
-}
-
-fn in_file(path: &Path) -> impl FnOnce(LoadError) -> Failure {
-    |error| {
-        let (exit, help) = (exit_of(&error), error.help());
-        Failure::new(exit, InFile { path: path.to_owned(), source: error }).with_help(help)
-    }
-}
-
-fn exit_of(error: &LoadError) -> Exit {
-    match error {
-        error if error.is_pin_mismatch() => Exit::PinMismatch,
-        LoadError::Describe(_) => Exit::NoDecision,
-        _ => Exit::Usage,
-    }
-}
-
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let help = error.help();
-        let exit = if error.is_signature() { Exit::PinMismatch } else { Exit::Usage };
+        let exit = if error.is_mismatch() { Exit::PinMismatch } else { Exit::Usage };
         Self::new(exit, error).with_help(help)
     }
 }
@@ -206,6 +208,30 @@ impl From<RuntimeError> for Failure {
     }
 }
 
+/// Which component was refused.
+#[derive(Debug, thiserror::Error)]
+#[error("`{component}` cannot be loaded as a policy")]
+struct Refused {
+    component: String,
+    source: LoadError,
+}
+
+/// Why a component was refused, by the name it goes by here.
+pub(super) fn refused(component: impl std::fmt::Display) -> impl FnOnce(LoadError) -> Failure {
+    move |source| {
+        let (exit, help) = (exit_of(&source), source.help());
+        Failure::new(exit, Refused { component: component.to_string(), source }).with_help(help)
+    }
+}
+
+const fn exit_of(error: &LoadError) -> Exit {
+    match error {
+        error if error.is_pin_mismatch() => Exit::PinMismatch,
+        LoadError::Describe(_) => Exit::NoDecision,
+        _ => Exit::Usage,
+    }
+}
+
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         let (exit, help) = (exit_of(&error), error.help());
@@ -213,16 +239,28 @@ impl From<LoadError> for Failure {
     }
 }
 
+/// Where a public key is.
+const PUBLIC_KEY_HELP: &str = "name the file that ends in .pub, or the line in it that is the key";
+
+/// What is wrong with a key, and with which file when it came from one.
+pub(super) fn key_failure(error: &KeyError, path: Option<&Path>) -> Failure {
+    let help = match error {
+        KeyError::Public(_) | KeyError::SecretForPublic => PUBLIC_KEY_HELP,
+        KeyError::Secret(_) | KeyError::PublicForSecret => {
+            "name the secret key's file, as `minisign -G` wrote it"
+        }
+        KeyError::Encrypted => "name a file with the password: TOLLGATE_SIGN_PASSWORD_FILE",
+        KeyError::Password(_) => "give the password that the key was made with",
+    };
+    let message = match path {
+        Some(path) => format!("`{}` cannot be used: {error}", path.display()),
+        None => error.to_string(),
+    };
+    Failure::usage(message).with_help(help)
+}
+
 impl From<KeyError> for Failure {
     fn from(error: KeyError) -> Self {
-        let help = match &error {
-            KeyError::Public(_) => {
-                "name the file that ends in .pub, or the line in it that is the key"
-            }
-            KeyError::Secret(_) => "name the secret key's file, as `minisign -G` wrote it",
-            KeyError::Encrypted => "name a file with the password: TOLLGATE_SIGN_PASSWORD_FILE",
-            KeyError::Password(_) => "give the password that the key was made with",
-        };
-        Self::usage(error).with_help(help)
+        key_failure(&error, None)
     }
 }

@@ -101,7 +101,8 @@ fn listed(text: &mut String, what: &str, items: &[Missing]) {
 
 impl From<RegistryError> for Failure {
     fn from(error: RegistryError) -> Self {
+        let exit = if error.is_pin_mismatch() { Exit::PinMismatch } else { Exit::Usage };
         let help = error.help();
-        Self::usage(error).with_help(help)
+        Self::new(exit, error).with_help(help)
     }
 }

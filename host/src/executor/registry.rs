@@ -51,6 +51,15 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
+    /// Whether the policy is another one than is pinned, or not signed as it has to be.
+    pub const fn is_pin_mismatch(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_mismatch(),
+            Self::Load(error) => error.is_pin_mismatch(),
+            _ => false,
+        }
+    }
+
     /// What to do about it.
     pub fn help(&self) -> &'static str {
         match self {

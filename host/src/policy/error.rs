@@ -43,6 +43,16 @@ pub enum LoadError {
         /// What the bytes have.
         found: Digest,
     },
+    /// It has more of something than a component may have, so nothing of it was compiled.
+    #[error("the component has {found} {what}, at most {max} are accepted")]
+    Bound {
+        /// What is counted.
+        what: &'static str,
+        /// How many there are, as far as they were counted.
+        found: u64,
+        /// The bound.
+        max: u64,
+    },
     /// The bytes are no component the determinism profile accepts.
     #[error("the file is not a component this host runs")]
     NotAComponent(#[source] wasmtime::Error),
@@ -95,6 +105,10 @@ impl LoadError {
         match self {
             Self::DigestMismatch { .. } => {
                 "restore the file that was published, or pin the digest of this one after review"
+            }
+            Self::Bound { .. } => {
+                "have the policy's author make it smaller, in more and shorter functions; if it came from \
+                 elsewhere, do not trust it"
             }
             Self::NotAComponent(_) => {
                 "encode the core module with `tollgate policy build`, without SIMD, threads or GC"

@@ -36,8 +36,11 @@ mod limits;
 mod pins;
 mod position;
 mod runtime;
+#[cfg(feature = "registry")]
+mod signed;
 mod slots;
 mod store;
+mod structure;
 mod watchdog;
 mod wire;
 
@@ -51,14 +54,19 @@ pub use engine::{Allocation, Backend, WASMTIME_VERSION};
 pub use error::{LoadError, NoDecision, RuntimeError};
 pub use instance::Consumption;
 pub use limits::{
-    GUEST_FUEL_MAX, GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX,
-    GUEST_STACK_BYTES_MAX, GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX,
+    COMPONENT_BRANCHES_MAX, COMPONENT_BYTES_MAX, COMPONENT_CANONICALS_MAX,
+    COMPONENT_CODE_BYTES_MAX, COMPONENT_DECLARATIONS_MAX, COMPONENT_FUNCTIONS_MAX,
+    COMPONENT_INSTANCES_MAX, COMPONENT_INTERFACE_BYTES_MAX, COMPONENT_MERGES_MAX,
+    COMPONENT_MODULES_MAX, COMPONENT_SQUARES_MAX, FUNCTION_BRANCHES_MAX, FUNCTION_BYTES_MAX,
+    FUNCTION_LOCALS_MAX, FUNCTION_LOOP_NESTING_MAX, FUNCTION_MERGES_MAX, GUEST_FUEL_MAX,
+    GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX, GUEST_STACK_BYTES_MAX,
+    GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX, TYPE_ARITY_MAX,
 };
-pub use pins::{Pins, PinsError, PolicyPin};
+pub use pins::{Pins, PinsError, PolicyPin, UNKNOWN_COMPILER};
 pub use position::{LineIndex, Position, PositionSpan};
 pub use runtime::{
     CacheUse, DecisionRequest, PROTECTED_TABLES, Policy, PolicyRuntime, RuntimeOptions,
 };
 #[cfg(feature = "registry")]
-pub use store::check_signature;
-pub use store::{COMPONENT_BYTES_MAX, PINS_FILE, PolicyStore, StoreError, read_component};
+pub use signed::{read_signature, signature_path, verified_signature};
+pub use store::{PINS_FILE, PolicyStore, StoreError, read_component};

@@ -13,6 +13,9 @@ use crate::ids::ExecutorCode;
 
 use super::description::Description;
 
+/// What stands for a compiler that nobody named.
+pub const UNKNOWN_COMPILER: &str = "unknown";
+
 /// Which component decides for an executor code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,7 +51,7 @@ impl PolicyPin {
             version: version.clone(),
             file: format!("{name}-{version}.wasm"),
             sha256,
-            compiler: "unknown".into(),
+            compiler: UNKNOWN_COMPILER.into(),
             flags: Vec::new(),
             supersedes: Vec::new(),
         })

@@ -25,6 +25,8 @@ use super::error::{LoadError, NoDecision, RuntimeError};
 use super::instance::{self, Bounds, Consumption};
 use super::pins::PolicyPin;
 use super::slots::Slots;
+use super::store;
+use super::structure;
 use super::watchdog::Watchdog;
 use super::wire::{self, Subject};
 
@@ -121,7 +123,8 @@ impl PolicyRuntime {
     }
 
     /// Loads a policy: the bytes' digest against the pin before anything else, then that it is a
-    /// component without imports that exports the gate, then that it is who the pin says.
+    /// component of bounded size without imports that exports the gate, and only then is it compiled;
+    /// then that it is who the pin says.
     ///
     /// # Errors
     ///
@@ -131,7 +134,7 @@ impl PolicyRuntime {
         if found != pin.sha256 {
             return Err(LoadError::DigestMismatch { expected: pin.sha256, found });
         }
-        let loaded = self.load_component(bytes)?;
+        let loaded = self.load_component(bytes, found)?;
         let Description { name, version, executor_codes, .. } = &loaded.description;
         if *name != pin.name || *version != pin.version {
             return Err(LoadError::OtherPolicy {
@@ -152,8 +155,9 @@ impl PolicyRuntime {
     ///
     /// [`LoadError`] as for [`PolicyRuntime::load`].
     pub fn load_unpinned(&self, bytes: &[u8]) -> Result<Policy, LoadError> {
-        let loaded = self.load_component(bytes)?;
-        let pin = PolicyPin::describing(&loaded.description, Digest::of(bytes))
+        let digest = Digest::of(bytes);
+        let loaded = self.load_component(bytes, digest)?;
+        let pin = PolicyPin::describing(&loaded.description, digest)
             .ok_or(LoadError::Describe(NoDecision::Malformed { what: "no executor code" }))?;
         Ok(self.policy(pin, loaded))
     }
@@ -164,8 +168,14 @@ impl PolicyRuntime {
         Policy { inner: Arc::new(PolicyInner { runtime, pre, pin, description, exports }) }
     }
 
-    fn load_component(&self, bytes: &[u8]) -> Result<Loaded, LoadError> {
+    /// The one place where a component is compiled. What it consists of is looked at first, whether or
+    /// not it was compiled before: an answer does not depend on the cache. Of what is built in, a test
+    /// knows it.
+    fn load_component(&self, bytes: &[u8], digest: Digest) -> Result<Loaded, LoadError> {
         let engine = &self.inner.engine;
+        if !store::is_built_in(digest) {
+            structure::check(bytes)?;
+        }
         let component = Component::from_binary(engine, bytes).map_err(LoadError::NotAComponent)?;
         let exports = check_interface(engine, &component)?;
         // The linker stays empty: there is nothing a policy could be given.

@@ -1,6 +1,6 @@
 //! Where pinned components come from: the binary itself, or a directory.
 //!
-//! A store hands out bytes; whether they are the pinned ones is for
+//! A store hands out bytes that have the pinned digest, signed when a key is trusted; what they are is for
 //! [`PolicyRuntime::load`](super::PolicyRuntime::load) to find.
 
 use std::borrow::Cow;
@@ -12,17 +12,15 @@ use std::path::{Path, PathBuf};
 use crate::digest::Digest;
 use crate::ids::ExecutorCode;
 #[cfg(feature = "registry")]
-use crate::signature::{
-    PublicKey, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX, Signature, SignatureError,
-};
+use crate::signature::{PublicKey, SignatureError};
 
+use super::limits::COMPONENT_BYTES_MAX;
 use super::pins::{Pins, PinsError, PolicyPin};
+#[cfg(feature = "registry")]
+use super::signed::verified_signature;
 
 /// The file with the pins of a directory.
 pub const PINS_FILE: &str = "pins.toml";
-
-/// Bytes of a component file, at most. The published policy has 3 MB.
-pub const COMPONENT_BYTES_MAX: u64 = 64 << 20;
 
 /// The published policies this binary was built with.
 mod embedded {
@@ -33,6 +31,11 @@ mod embedded {
         "mysql-repeatable-subset-1.0.0.wasm",
         include_bytes!("../../../policies/mysql-repeatable-subset-1.0.0.wasm"),
     )];
+}
+
+/// Whether a component is one of those this binary was built with.
+pub(super) fn is_built_in(digest: Digest) -> bool {
+    Pins::parse(embedded::PINS).is_ok_and(|pins| pins.iter().any(|pin| pin.sha256 == digest))
 }
 
 /// Pins and the components they name.
@@ -69,6 +72,16 @@ pub enum StoreError {
         path: PathBuf,
         /// Its size in bytes.
         bytes: u64,
+    },
+    /// The file has other bytes than the pinned ones.
+    #[error("`{}` has the digest {found}, the pin says {expected}", path.display())]
+    OtherBytes {
+        /// The file.
+        path: PathBuf,
+        /// What the pin says.
+        expected: Digest,
+        /// What the bytes have.
+        found: Digest,
     },
     /// The pins are not what they should be.
     #[error("`{}` is refused", path.display())]
@@ -124,13 +137,17 @@ impl StoreError {
             Self::Signature { .. } => {
                 "restore the files that were published; trust another key only after review"
             }
+            Self::OtherBytes { .. } => {
+                "restore the file that was published, or pin the digest of this one after review"
+            }
             Self::NotPinned { .. } => "see `tollgate policy list`",
         }
     }
 
-    /// Whether a signature is missing or wrong, rather than a file or a pin.
-    pub const fn is_signature(&self) -> bool {
+    /// Whether a digest or a signature is not as it has to be, rather than a file or a pin.
+    pub const fn is_mismatch(&self) -> bool {
         match self {
+            Self::OtherBytes { .. } => true,
             #[cfg(feature = "registry")]
             Self::Unsigned { .. } | Self::Signature { .. } => true,
             _ => false,
@@ -207,14 +224,19 @@ impl PolicyStore {
         })
     }
 
-    /// The bytes of the file a pin names. Whether they are the pinned ones is not looked at, whether
-    /// they are signed is when a key is trusted.
+    /// The bytes of the file a pin names. They have the pinned digest, and are signed when a key is
+    /// trusted.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], for the file and for its signature.
+    /// [`StoreError`], for the file, its digest and its signature, in this order.
     pub fn component(&self, pin: &PolicyPin) -> Result<Cow<'static, [u8]>, StoreError> {
         let bytes = self.read(pin)?;
+        let found = Digest::of(&bytes);
+        if found != pin.sha256 {
+            let (path, expected) = (self.path(pin), pin.sha256);
+            return Err(StoreError::OtherBytes { path, expected, found });
+        }
         #[cfg(feature = "registry")]
         self.check_signature(pin, &bytes)?;
         Ok(bytes)
@@ -242,25 +264,51 @@ impl PolicyStore {
                 && Digest::of(&bytes) == digest
             {
                 #[cfg(feature = "registry")]
-                if let Some(key) = &self.key {
-                    check_signature(&path, &bytes, key)?;
-                }
+                self.check_file(&path, &bytes)?;
                 return Ok(Some(bytes));
             }
         }
         Ok(None)
     }
 
+    /// Whether the trusted key, if there is one, signed a component that no pin names.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unsigned`] or [`StoreError::Signature`].
+    #[cfg(feature = "registry")]
+    pub fn check_file(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        match &self.key {
+            Some(key) => verified_signature(path, bytes, key).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The id of the key that has to have signed what is handed out.
+    #[cfg(feature = "registry")]
+    pub fn key_id(&self) -> Option<String> {
+        self.key.as_ref().map(PublicKey::id)
+    }
+
     #[cfg(feature = "registry")]
     fn check_signature(&self, pin: &PolicyPin, bytes: &[u8]) -> Result<(), StoreError> {
         let Some(key) = &self.key else { return Ok(()) };
-        match &self.source {
-            Source::Directory(directory) => check_signature(&directory.join(&pin.file), bytes, key),
-            Source::Embedded => Err(StoreError::Unsigned {
-                path: PathBuf::from(&pin.file),
-                reason: "it is built into the program".into(),
-            }),
+        let path = self.path(pin);
+        if self.directory().is_none() {
+            let reason = "it is built into the program".into();
+            return Err(StoreError::Unsigned { path, reason });
         }
+        match verified_signature(&path, bytes, key)? {
+            (_, Some(subject)) => subject
+                .check(&pin.name, &pin.version)
+                .map_err(|source| StoreError::Signature { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the file of a pin lies; of what is built in, what it is called.
+    fn path(&self, pin: &PolicyPin) -> PathBuf {
+        self.directory().map_or_else(|| pin.file.clone().into(), |folder| folder.join(&pin.file))
     }
 
     fn read(&self, pin: &PolicyPin) -> Result<Cow<'static, [u8]>, StoreError> {
@@ -295,29 +343,6 @@ pub fn read_component(path: &Path) -> Result<Cow<'static, [u8]>, StoreError> {
     Ok(Cow::Owned(bytes))
 }
 
-/// Whether the key signed a component: its signature lies beside it, as `<file>.minisig`.
-///
-/// # Errors
-///
-/// [`StoreError::Unsigned`] or [`StoreError::Signature`].
-#[cfg(feature = "registry")]
-pub fn check_signature(component: &Path, bytes: &[u8], key: &PublicKey) -> Result<(), StoreError> {
-    let mut path = component.as_os_str().to_owned();
-    path.push(SIGNATURE_SUFFIX);
-    let path = PathBuf::from(path);
-    let unsigned = |error: io::Error| StoreError::Unsigned {
-        path: component.to_owned(),
-        reason: format!("`{}`: {error}", path.display()),
-    };
-    let mut text = String::new();
-    let file = fs::File::open(&path).map_err(unsigned)?;
-    file.take(SIGNATURE_BYTES_MAX as u64 + 1).read_to_string(&mut text).map_err(unsigned)?;
-    Signature::parse(&text)
-        .and_then(|signature| signature.verify(key, bytes))
-        .map(drop)
-        .map_err(|source| StoreError::Signature { path: component.to_owned(), source })
-}
-
 fn pins_error(path: &Path) -> impl Fn(PinsError) -> StoreError {
     move |source| StoreError::Pins { path: path.to_owned(), source }
 }
@@ -340,6 +365,7 @@ mod tests {
         assert_eq!(store.pins().iter().count(), embedded::FILES.len());
         for pin in store.pins() {
             assert_eq!(Digest::of(store.component(pin).unwrap()), pin.sha256, "{}", pin.file);
+            assert!(is_built_in(pin.sha256));
         }
     }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use oci_client::manifest::{OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest};
+use semver::Version;
 use serde::Serialize;
 
 use crate::digest::Digest;
-use crate::policy::{COMPONENT_BYTES_MAX, Policy};
+use crate::policy::{COMPONENT_BYTES_MAX, Policy, PolicyPin, UNKNOWN_COMPILER};
 use crate::signature::SIGNATURE_BYTES_MAX;
+use crate::text::visible;
 
 /// The configuration of a WebAssembly artifact.
 pub(super) const CONFIG_TYPE: &str = "application/vnd.wasm.config.v0+json";
@@ -20,6 +22,15 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// Its only content.
 const EMPTY: &[u8] = b"{}";
 
+/// The compiler that made the component, as in a pin.
+const COMPILER: &str = "dev.tollgate.policy.compiler";
+/// Its flags, as in a pin: a list in JSON.
+const FLAGS: &str = "dev.tollgate.policy.flags";
+/// Characters of a compiler or a flag that are taken over. A version has a few dozen.
+const MADE_MAX: usize = 200;
+/// Flags that are taken over.
+const FLAGS_MAX: usize = 32;
+
 /// When every policy was created, as far as its artifact says: the moment is in no component, and the
 /// same component shall give the same artifact. Readers of the format want some moment.
 const CREATED: &str = "1970-01-01T00:00:00Z";
@@ -29,6 +40,27 @@ pub(super) struct Upload {
     pub(super) config: Vec<u8>,
     pub(super) layer: Vec<u8>,
     pub(super) manifest: Vec<u8>,
+}
+
+/// What an artifact says about its component. Nothing vouches for it, so nothing is decided by it; what
+/// it says is free of control characters and not long.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Made {
+    /// The policy's name.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<Version>,
+    /// The compiler that made it.
+    pub compiler: Option<String>,
+    /// The compiler's flags.
+    pub flags: Vec<String>,
+}
+
+/// The one layer of an artifact, as its manifest describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layer {
+    pub(super) digest: Digest,
+    pub(super) bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -49,9 +81,8 @@ struct Component<'a> {
 }
 
 impl Upload {
-    /// The artifact of a policy.
-    pub(super) fn of_policy(policy: &Policy, component: Vec<u8>) -> Self {
-        let pin = policy.pin();
+    /// The artifact of a policy, with what made it as the pin says.
+    pub(super) fn of_policy(policy: &Policy, pin: &PolicyPin, component: Vec<u8>) -> Self {
         let config = Config {
             created: CREATED,
             architecture: "wasm",
@@ -60,10 +91,17 @@ impl Upload {
             layer_digests: [pin.sha256],
             component: Component { exports: policy.exports(), imports: [] },
         };
-        let annotations = BTreeMap::from([
+        let mut annotations = BTreeMap::from([
             ("org.opencontainers.image.title".to_owned(), pin.name.clone()),
             ("org.opencontainers.image.version".to_owned(), pin.version.to_string()),
         ]);
+        if pin.compiler != UNKNOWN_COMPILER {
+            annotations.insert(COMPILER.to_owned(), pin.compiler.clone());
+        }
+        if !pin.flags.is_empty() {
+            let flags = serde_json::Value::from(pin.flags.clone());
+            annotations.insert(FLAGS.to_owned(), flags.to_string());
+        }
         let config = json(&config);
         let manifest = OciImageManifest {
             media_type: Some(OCI_IMAGE_MEDIA_TYPE.to_owned()),
@@ -93,18 +131,42 @@ impl Upload {
     }
 }
 
-/// The one layer of a policy's manifest, or what is not as it has to be.
-pub(super) fn policy_layer(manifest: &[u8]) -> Result<Digest, String> {
+/// The one layer of a policy's manifest and what the manifest says of it, or what is not as it has to be.
+pub(super) fn policy_layer(manifest: &[u8]) -> Result<(Layer, Made), String> {
     let manifest = read(manifest)?;
     let found = &manifest.config.media_type;
     if found != CONFIG_TYPE {
         return Err(format!("its configuration is of type `{found}`"));
     }
-    only_layer(&manifest, LAYER_TYPE, COMPONENT_BYTES_MAX)
+    let layer = only_layer(&manifest, LAYER_TYPE, COMPONENT_BYTES_MAX)?;
+    Ok((layer, Made::of(&manifest.annotations.unwrap_or_default())))
+}
+
+impl Made {
+    fn of(annotations: &BTreeMap<String, String>) -> Self {
+        let has = |key: &str| annotations.get(key);
+        let flags = has(FLAGS).and_then(|flags| serde_json::from_str::<Vec<String>>(flags).ok());
+        let flags =
+            flags.filter(|flags| flags.len() <= FLAGS_MAX && flags.iter().all(|it| is_plain(it)));
+        Self {
+            name: has("org.opencontainers.image.title").filter(|it| is_plain(it)).cloned(),
+            version: has("org.opencontainers.image.version").and_then(|it| it.parse().ok()),
+            compiler: has(COMPILER).filter(|it| is_plain(it)).cloned(),
+            flags: flags.unwrap_or_default(),
+        }
+    }
+}
+
+/// Whether a text of a manifest's may be shown and written down as it is.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().count() <= MADE_MAX
+        && visible(text) == text
+        && !text.contains(['\n', '\t'])
 }
 
 /// The one layer of a signature's manifest.
-pub(super) fn signature_layer(manifest: &[u8]) -> Result<Digest, String> {
+pub(super) fn signature_layer(manifest: &[u8]) -> Result<Layer, String> {
     only_layer(&read(manifest)?, SIGNATURE_TYPE, SIGNATURE_BYTES_MAX as u64)
 }
 
@@ -117,17 +179,18 @@ fn only_layer(
     manifest: &OciImageManifest,
     media_type: &str,
     bytes_max: u64,
-) -> Result<Digest, String> {
+) -> Result<Layer, String> {
     let [layer] = manifest.layers.as_slice() else {
         return Err(format!("it has {} layers and not one", manifest.layers.len()));
     };
     if layer.media_type != media_type {
         return Err(format!("its layer is of type `{}`", layer.media_type));
     }
-    if u64::try_from(layer.size).map_or(true, |bytes| bytes > bytes_max) {
+    let Some(bytes) = u64::try_from(layer.size).ok().filter(|bytes| *bytes <= bytes_max) else {
         return Err(format!("its layer has {} bytes, at most {bytes_max} are read", layer.size));
-    }
-    layer.digest.parse().map_err(|error| format!("its layer: {error}"))
+    };
+    let digest = layer.digest.parse().map_err(|error| format!("its layer: {error}"))?;
+    Ok(Layer { digest, bytes })
 }
 
 fn descriptor(media_type: &str, content: &[u8]) -> OciDescriptor {
@@ -159,7 +222,9 @@ mod tests {
     #[test]
     fn a_policy_has_one_layer_and_its_type() {
         let good = manifest(CONFIG_TYPE, &[(LAYER_TYPE, b"x")]);
-        assert_eq!(policy_layer(&good).unwrap(), Digest::of("x"));
+        let (layer, made) = policy_layer(&good).unwrap();
+        assert_eq!(layer, Layer { digest: Digest::of("x"), bytes: 1 });
+        assert_eq!(made, Made::default());
         let image = "application/vnd.oci.image.config.v1+json";
         for bad in [
             manifest(image, &[(LAYER_TYPE, b"x")]),
@@ -179,5 +244,21 @@ mod tests {
         }
         let sha512 = text.replace("sha256:", "sha512:");
         assert!(policy_layer(sha512.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn what_a_manifest_says_is_taken_over_when_it_is_plain() {
+        let made = |compiler: &str, flags: &str| {
+            let annotations = [(COMPILER, compiler), (FLAGS, flags)];
+            Made::of(&annotations.map(|(key, it)| (key.to_owned(), it.to_owned())).into())
+        };
+        let good = made("rustc 1.95.0", "[\"-Ca\"]");
+        assert_eq!(good.compiler.as_deref(), Some("rustc 1.95.0"));
+        assert_eq!(good.flags, ["-Ca"]);
+        for bad in ["", "a\nb", "a\x1b[31m", "a\u{202e}b", &"x".repeat(MADE_MAX + 1)] {
+            assert_eq!(made(bad, "no list"), Made::default(), "{bad:?}");
+            let flags = serde_json::Value::from(vec![bad]).to_string();
+            assert_eq!(made(bad, &flags), Made::default(), "{bad:?}");
+        }
     }
 }

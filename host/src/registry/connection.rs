@@ -1,52 +1,43 @@
 //! Talking to one registry: to whom, as whom, how often and for how long.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use oci_client::client::{ClientConfig, ClientProtocol};
-use oci_client::errors::{DigestError, OciDistributionError, OciErrorCode};
 use oci_client::secrets::RegistryAuth;
-use oci_client::{Client, RegistryOperation};
+use reqwest::{Method, RequestBuilder};
+use url::Url;
 
 use super::credentials;
+use super::discreet::Discretion;
 use super::error::RegistryError;
+use super::http::{self, Answer, Http, Read};
+use super::login::{self, Proof, Purpose};
 use super::place::Place;
-use super::{ATTEMPTS_MAX, BUDGET, CONNECT_TIMEOUT, READ_TIMEOUT, RETRY_PAUSE};
+use super::problem::Problem;
+use super::{ATTEMPTS_MAX, BUDGET, RETRY_PAUSE};
 use crate::text::with_causes;
-
-/// Characters of an answer that are shown.
-const ANSWER_SHOWN_MAX: usize = 300;
-
-/// Nobody listens at port 0: requests that go through it go nowhere.
-const NOWHERE: &str = "http://127.0.0.1:0";
-
-/// With whom plain HTTP is spoken.
-const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 
 /// A registry, with what `docker login` recorded for it.
 #[derive(Clone)]
 pub struct Registry {
-    pub(super) client: Client,
     pub(super) place: Place,
+    http: Http,
     auth: Arc<RegistryAuth>,
+    access: Arc<Mutex<Access>>,
+    budget: Duration,
+}
+
+/// What was found out on the way, and has to be kept to oneself.
+struct Access {
+    proof: Proof,
+    purpose: Purpose,
+    discretion: Discretion,
 }
 
 impl std::fmt::Debug for Registry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Registry").field("place", &self.place).finish_non_exhaustive()
     }
-}
-
-/// An answer that is not the one that was hoped for.
-pub(super) enum Problem {
-    /// Worth another attempt.
-    Passing(String),
-    NotFound,
-    Unauthorized,
-    Tampered {
-        expected: String,
-        found: String,
-    },
-    Refused(String),
 }
 
 impl Registry {
@@ -59,26 +50,20 @@ impl Registry {
         let auth = Arc::new(credentials::of(&place)?);
         // The client asks for a provider that the process has; the first one that is installed stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let protocol =
-            if place.is_loopback() { ClientProtocol::Http } else { ClientProtocol::Https };
-        let proxy = https_proxy(place.registry());
-        let config = ClientConfig {
-            protocol,
-            connect_timeout: Some(CONNECT_TIMEOUT),
-            read_timeout: Some(READ_TIMEOUT),
-            user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")),
-            // A registry may redirect, name another place to upload to or to log in at. Plain HTTP that
-            // is not for this machine is sent nowhere, so that no password and no byte goes that way.
-            http_proxy: Some(NOWHERE.to_owned()),
-            no_proxy: Some(LOOPBACK.to_owned()),
-            https_proxy: proxy,
-            // An index of images for several machines is no policy.
-            platform_resolver: None,
-            ..ClientConfig::default()
+        let http = Http::new(place.registry())
+            .map_err(|error| RegistryError::Client(with_causes(&error)))?;
+        let access = Access {
+            proof: Proof::default(),
+            purpose: Purpose::Pull,
+            discretion: Discretion::of(&auth),
         };
-        let client =
-            Client::try_from(config).map_err(|error| RegistryError::Client(with_causes(&error)))?;
-        Ok(Self { client, place, auth })
+        Ok(Self { place, http, auth, access: Arc::new(Mutex::new(access)), budget: BUDGET })
+    }
+
+    /// The same, with another bound than [`BUDGET`] on how long publishing or pulling may take.
+    #[must_use]
+    pub fn with_budget(self, budget: Duration) -> Self {
+        Self { budget, ..self }
     }
 
     /// The place.
@@ -86,48 +71,108 @@ impl Registry {
         &self.place
     }
 
-    /// Everything below, within [`BUDGET`].
+    /// Everything below, within the budget.
     pub(super) async fn within_budget<T>(
         &self,
         work: impl Future<Output = Result<T, RegistryError>>,
     ) -> Result<T, RegistryError> {
-        match tokio::time::timeout(BUDGET, work).await {
+        match tokio::time::timeout(self.budget, work).await {
             Ok(done) => done,
             Err(_) => Err(RegistryError::Budget {
                 registry: self.place.registry().to_owned(),
-                seconds: BUDGET.as_secs(),
+                seconds: self.budget.as_secs(),
             }),
         }
     }
 
-    /// Logs in, when the registry wants it. Without credentials it lets everyone in or no one.
-    pub(super) async fn log_in(&self, operation: RegistryOperation) -> Result<(), RegistryError> {
-        let (client, reference) = (&self.client, self.place.reference());
-        self.retrying(&self.place, || async {
-            client.auth(reference, &self.auth, operation).await.map(drop)
+    /// Logs in, when the registry wants it.
+    pub(super) async fn log_in(&self, purpose: Purpose) -> Result<(), RegistryError> {
+        let repository = self.place.repository();
+        let url = self.url(&self.place, "").map_err(|it| self.failure(&self.place, it))?;
+        let proof = self
+            .retrying(&self.place, || {
+                login::log_in(&self.http, url.clone(), repository, &self.auth, purpose)
+            })
+            .await?;
+        let mut access = self.access();
+        if let Proof::Token(token) = &proof {
+            access.discretion.add(token);
+        }
+        (access.proof, access.purpose) = (proof, purpose);
+        Ok(())
+    }
+
+    /// What a token that the registry does not take any more was for.
+    fn outlived(&self) -> Option<Purpose> {
+        let access = self.access();
+        matches!(access.proof, Proof::Token(_)).then_some(access.purpose)
+    }
+
+    /// The address of something of the registry's, after `/v2/`.
+    fn url(&self, place: &Place, path: &str) -> Result<Url, Problem> {
+        let scheme = if place.is_loopback() { "http" } else { "https" };
+        let text = format!("{scheme}://{}/v2/{path}", place.registry());
+        text.parse().map_err(|_| Problem::Refused("no address of a registry".into()))
+    }
+
+    /// The address of something of a repository's.
+    pub(super) fn of_repository(&self, place: &Place, path: &str) -> Result<Url, RegistryError> {
+        self.url(place, &format!("{}/{path}", place.repository()))
+            .map_err(|problem| self.failure(place, problem))
+    }
+
+    /// Makes a request of the registry as often as it takes, within bounds. Tokens last for as little as
+    /// a minute, so one that is not taken is replaced once.
+    pub(super) async fn ask(
+        &self,
+        place: &Place,
+        read: Read,
+        request: (Method, &Url),
+        prepare: impl Fn(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Answer, RegistryError> {
+        let asked = self.ask_with_this_proof(place, read, &request, &prepare).await;
+        match (asked, self.outlived()) {
+            (Err(RegistryError::Unauthorized { .. }), Some(purpose)) => {
+                self.log_in(purpose).await?;
+                self.ask_with_this_proof(place, read, &request, &prepare).await
+            }
+            (asked, _) => asked,
+        }
+    }
+
+    async fn ask_with_this_proof(
+        &self,
+        place: &Place,
+        read: Read,
+        (method, url): &(Method, &Url),
+        prepare: &impl Fn(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Answer, RegistryError> {
+        self.retrying(place, || async {
+            let request = prepare(self.http.request(method.clone(), Url::clone(url))?);
+            // Where the registry has us go, nobody has to know who we are.
+            let proof = if self.is_own(url) { self.access().proof.clone() } else { Proof::None };
+            http::send(proof.on(request, &self.auth), read).await
         })
         .await
     }
 
-    /// Credentials for requests that take them as an argument.
-    pub(super) fn auth(&self) -> &RegistryAuth {
-        &self.auth
+    fn is_own(&self, url: &Url) -> bool {
+        self.url(&self.place, "").is_ok_and(|own| own.origin() == url.origin())
     }
 
-    /// Makes a request as often as it takes, within bounds.
-    pub(super) async fn retrying<T, F>(
+    async fn retrying<T, F>(
         &self,
         place: &Place,
         request: impl Fn() -> F,
     ) -> Result<T, RegistryError>
     where
-        F: Future<Output = Result<T, OciDistributionError>>,
+        F: Future<Output = Result<T, Problem>>,
     {
         let mut pause = RETRY_PAUSE;
         for attempt in 1.. {
             let problem = match request().await {
                 Ok(answer) => return Ok(answer),
-                Err(error) => problem(error),
+                Err(problem) => problem,
             };
             match problem {
                 Problem::Passing(reason) if attempt < ATTEMPTS_MAX => {
@@ -154,90 +199,24 @@ impl Registry {
             }
             Problem::NotFound => RegistryError::NotFound(place),
             Problem::Unauthorized => RegistryError::Unauthorized { registry },
-            Problem::Tampered { expected, found } => {
-                RegistryError::Tampered { place, expected: self.told(&expected), found }
-            }
             Problem::Refused(answer) => {
                 RegistryError::Refused { registry, answer: self.told(&answer) }
             }
+            Problem::TooLarge { bytes_max } => RegistryError::TooLarge { registry, bytes_max },
+            Problem::PlainHttp(host) => {
+                RegistryError::PlainHttp { registry, host: self.told(&host) }
+            }
+            Problem::NoTls => RegistryError::NoTls { registry },
         }
     }
 
     /// What a registry said, as it may be shown.
-    fn told(&self, answer: &str) -> String {
-        let mut answer = answer.to_owned();
-        if let RegistryAuth::Basic(_, password) = self.auth()
-            && !password.is_empty()
-        {
-            answer = answer.replace(password.as_str(), "…");
-        }
-        let shown = answer.chars().map(|it| if it.is_control() { ' ' } else { it });
-        let shown: String = shown.take(ANSWER_SHOWN_MAX).collect();
-        shown.trim().to_owned()
+    pub(super) fn told(&self, answer: &str) -> String {
+        self.access().discretion.told(answer)
     }
-}
 
-/// What kind of failure it is, and whether another attempt may end otherwise.
-fn problem(error: OciDistributionError) -> Problem {
-    use OciDistributionError as Oci;
-
-    match error {
-        Oci::UnauthorizedError { .. } => Problem::Unauthorized,
-        Oci::AuthenticationFailure(_) => Problem::Unauthorized,
-        Oci::ImageManifestNotFoundError(_) => Problem::NotFound,
-        Oci::DigestError(DigestError::VerificationError { expected, actual }) => {
-            Problem::Tampered { expected, found: actual }
-        }
-        Oci::ServerError { code, message, .. } => of_status(code, &message),
-        Oci::RegistryError { envelope, .. } => {
-            let of = |code: &OciErrorCode| envelope.errors.iter().any(|it| it.code == *code);
-            let missing =
-                [OciErrorCode::ManifestUnknown, OciErrorCode::NameUnknown, OciErrorCode::NotFound];
-            if of(&OciErrorCode::Toomanyrequests) {
-                Problem::Passing(envelope.to_string())
-            } else if of(&OciErrorCode::Unauthorized) {
-                Problem::Unauthorized
-            } else if missing.iter().any(of) {
-                Problem::NotFound
-            } else {
-                Problem::Refused(envelope.to_string())
-            }
-        }
-        Oci::RequestError(error) => match error.status() {
-            Some(status) => of_status(status.as_u16(), &error.without_url().to_string()),
-            // Sent and not answered, or not answered in full. An address may have a token in it.
-            None => Problem::Passing(with_causes(&error.without_url())),
-        },
-        Oci::IoError(error) => Problem::Passing(error.to_string()),
-        error => Problem::Refused(error.to_string()),
+    fn access(&self) -> MutexGuard<'_, Access> {
+        // Nothing panics while it holds the lock.
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn of_status(code: u16, message: &str) -> Problem {
-    let answer = format!("{code} {message}");
-    match code {
-        401 => Problem::Unauthorized,
-        404 => Problem::NotFound,
-        429 | 500.. => Problem::Passing(answer),
-        _ => Problem::Refused(answer),
-    }
-}
-
-/// The proxy of `HTTPS_PROXY`, unless `NO_PROXY` names the registry or what it is part of.
-fn https_proxy(registry: &str) -> Option<String> {
-    let variable = |name: &str| {
-        [name.to_owned(), name.to_lowercase()]
-            .into_iter()
-            .find_map(|name| std::env::var(name).ok())
-            .filter(|value| !value.is_empty())
-    };
-    let host = registry.split(':').next().unwrap_or_default();
-    let is_excepted = variable("NO_PROXY").is_some_and(|list| {
-        list.split(',').map(str::trim).any(|entry| {
-            let domain = entry.trim_start_matches('.');
-            let parent = host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
-            entry == "*" || (!domain.is_empty() && (host == domain || parent))
-        })
-    });
-    if is_excepted { None } else { variable("HTTPS_PROXY").or_else(|| variable("ALL_PROXY")) }
 }

@@ -7,8 +7,8 @@ use crate::signature::SignatureError;
 use super::credentials::CredentialsError;
 use super::place::Place;
 
-/// Why a policy could not be published or pulled. Whatever the registry said is shortened, and free of
-/// control characters and of the password.
+/// Why a policy could not be published or pulled. Whatever the registry said is shortened to one line,
+/// without login, password and tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// Docker's configuration cannot be used.
@@ -49,6 +49,44 @@ pub enum RegistryError {
         registry: String,
         /// What it said.
         answer: String,
+    },
+    /// An answer has more than it may have; the rest of it was not read.
+    #[error(
+        "the registry `{registry}` answers with more than {bytes_max} bytes, which is all that is read"
+    )]
+    TooLarge {
+        /// The registry.
+        registry: String,
+        /// The bound.
+        bytes_max: u64,
+    },
+    /// The registry leads over plain HTTP to another machine.
+    #[error(
+        "the registry `{registry}` leads to {host} over plain HTTP, which is for this machine alone"
+    )]
+    PlainHttp {
+        /// The registry.
+        registry: String,
+        /// Where it leads.
+        host: String,
+    },
+    /// The registry does not speak HTTPS.
+    #[error(
+        "the registry `{registry}` does not speak HTTPS, and plain HTTP is for this machine alone"
+    )]
+    NoTls {
+        /// The registry.
+        registry: String,
+    },
+    /// The registry sent more or fewer bytes than the manifest says.
+    #[error("the registry sent {found} bytes for `{place}`, its manifest says {expected}")]
+    OtherSize {
+        /// Where.
+        place: Place,
+        /// What the manifest says.
+        expected: u64,
+        /// What was sent: a number, or `more`.
+        found: String,
     },
     /// What is there is no policy.
     #[error("`{place}` is no policy: {what}")]
@@ -119,6 +157,7 @@ impl RegistryError {
             self,
             Self::OtherDigest { .. }
                 | Self::Tampered { .. }
+                | Self::OtherSize { .. }
                 | Self::TagTaken { .. }
                 | Self::SignatureTaken { .. }
                 | Self::Unsigned { .. }
@@ -129,7 +168,12 @@ impl RegistryError {
     /// Who can put it right.
     pub const fn blame(&self) -> Blame {
         match self {
-            Self::Unreachable { .. } | Self::Budget { .. } | Self::Tampered { .. } => Blame::Server,
+            Self::Unreachable { .. }
+            | Self::Budget { .. }
+            | Self::Tampered { .. }
+            | Self::OtherSize { .. }
+            | Self::TooLarge { .. }
+            | Self::PlainHttp { .. } => Blame::Server,
             Self::NotAPolicy { .. } => Blame::Policy,
             _ => Blame::Operator,
         }
@@ -155,7 +199,16 @@ impl RegistryError {
             Self::OtherDigest { .. } => {
                 "find out who moved the tag; pin the new digest only after review"
             }
-            Self::Tampered { .. } => "do not use this registry until it is known why",
+            Self::TooLarge { .. } => "check the address: this is no answer of a registry's",
+            Self::PlainHttp { .. } => {
+                "have it answer, redirect and log in over HTTPS; nothing was sent there"
+            }
+            Self::NoTls { .. } => {
+                "put HTTPS before the registry, or reach it through a tunnel as localhost:PORT"
+            }
+            Self::Tampered { .. } | Self::OtherSize { .. } => {
+                "do not use this registry until it is known why"
+            }
             Self::TagTaken { .. } => {
                 "publish under a tag of its own; --force moves the tag away from what others may rely \
                  on"

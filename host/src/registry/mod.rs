@@ -9,19 +9,25 @@
 //! any registry can keep; it names the policy's manifest as its subject, for registries that list
 //! referrers.
 //!
-//! Plain HTTP is spoken with loopback addresses and with nobody else, whatever a registry redirects
-//! to. Passwords come from docker's configuration and are never printed.
+//! Plain HTTP is spoken with `localhost`, 127.0.0.0/8 and `[::1]` and with nobody else, wherever a registry
+//! redirects to. No more is read of any answer than it may have. Passwords come from docker's
+//! configuration and are never printed, nor is what a registry says about them.
 
 mod artifact;
 mod connection;
 mod credentials;
+mod discreet;
 mod error;
+mod http;
+mod login;
 mod place;
+mod problem;
 mod publish;
 mod pull;
 
 use std::time::Duration;
 
+pub use artifact::Made;
 pub use connection::Registry;
 pub use credentials::CredentialsError;
 pub use error::RegistryError;
@@ -39,5 +45,9 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long publishing or pulling may take, all attempts together.
 pub const BUDGET: Duration = Duration::from_mins(5);
+/// Redirects that are followed for one request. Registries need one, to where blobs are kept.
+pub const REDIRECTS_MAX: usize = 5;
 /// Bytes of a manifest, at most. One of a policy has half a kilobyte; 4 MiB is what registries accept.
-pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
+pub const MANIFEST_BYTES_MAX: u64 = 4 << 20;
+/// Bytes of an error or of a token, at most. Tokens of large registries have a few kilobytes.
+pub const ANSWER_BYTES_MAX: u64 = 64 << 10;

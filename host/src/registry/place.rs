@@ -81,12 +81,32 @@ impl Place {
         self.reference.resolve_registry()
     }
 
-    /// Whether the registry is on this machine: a loopback address or `localhost`. It is then spoken to
-    /// over plain HTTP.
+    /// Whether the registry is on this machine: an address of 127.0.0.0/8 or `localhost`, and none of the
+    /// names below it. It is then spoken to over plain HTTP.
     pub fn is_loopback(&self) -> bool {
         let registry = self.registry();
         let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
         host == "localhost" || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The repository.
+    pub fn repository(&self) -> &str {
+        self.reference.repository()
+    }
+
+    /// The tag, when it is one that leads to the manifest and no digest.
+    pub fn tag(&self) -> Option<&str> {
+        self.reference.tag().filter(|_| self.reference.digest().is_none())
+    }
+
+    /// What leads to the manifest: a digest, or else a tag.
+    pub(super) fn of_manifest(&self) -> &str {
+        self.reference.digest().or(self.reference.tag()).unwrap_or_default()
+    }
+
+    /// The digest of the manifest, when the place has one.
+    pub(super) fn digest(&self) -> Option<&str> {
+        self.reference.digest()
     }
 
     /// The same repository, by the digest of a manifest.
@@ -114,10 +134,6 @@ impl Place {
     fn of(reference: Reference) -> Self {
         Self { reference: Arc::new(reference) }
     }
-
-    pub(super) fn reference(&self) -> &Reference {
-        &self.reference
-    }
 }
 
 #[cfg(test)]
@@ -139,6 +155,7 @@ mod tests {
             "10.0.0.1:5000/p:1",
             "127.0.0.1.example:5000/p:1",
             "localhost.example/p:1",
+            "registry.localhost:5000/p:1",
             "0.0.0.0:5000/p:1",
         ] {
             assert!(!place(other).is_loopback(), "{other}");

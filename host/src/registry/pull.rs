@@ -1,21 +1,18 @@
 //! Getting a policy from a registry.
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use oci_client::RegistryOperation;
 use oci_client::manifest::OCI_IMAGE_MEDIA_TYPE;
-use tokio::io::AsyncWrite;
+use reqwest::Method;
+use reqwest::header::ACCEPT;
 
 use crate::digest::Digest;
-use crate::policy::COMPONENT_BYTES_MAX;
-use crate::signature::{PublicKey, SIGNATURE_BYTES_MAX, Signature, SignatureError};
+use crate::signature::{PublicKey, Signature, SignatureError, Subject};
 
 use super::MANIFEST_BYTES_MAX;
-use super::artifact;
+use super::artifact::{self, Layer, Made};
 use super::connection::Registry;
 use super::error::RegistryError;
+use super::http::Read;
+use super::login::Purpose;
 use super::place::Place;
 
 /// A policy from a registry. Its bytes have the digest, and nothing else is known of them yet.
@@ -29,6 +26,10 @@ pub struct Pulled {
     pub manifest: Digest,
     /// The signature, when a key was given: it vouches for the bytes.
     pub signature: Option<Signature>,
+    /// What the signature says it was made for.
+    pub subject: Option<Subject>,
+    /// What the manifest says about the bytes; nothing vouches for it.
+    pub made: Made,
 }
 
 impl Registry {
@@ -52,19 +53,24 @@ impl Registry {
         key: Option<&PublicKey>,
     ) -> Result<Pulled, RegistryError> {
         let place = &self.place;
-        self.log_in(RegistryOperation::Pull).await?;
+        self.log_in(Purpose::Pull).await?;
         let manifest = self.manifest(place).await?;
-        let digest = artifact::policy_layer(&manifest).map_err(|what| not_a_policy(place, what))?;
-        if let Some(expected) = expected.filter(|expected| *expected != digest) {
+        let (layer, made) =
+            artifact::policy_layer(&manifest).map_err(|what| self.not_a_policy(place, &what))?;
+        if let Some(expected) = expected.filter(|expected| *expected != layer.digest) {
             let place = place.clone();
-            return Err(RegistryError::OtherDigest { place, expected, found: digest });
+            return Err(RegistryError::OtherDigest { place, expected, found: layer.digest });
         }
-        let component = self.blob(place, digest, COMPONENT_BYTES_MAX).await?;
-        let signature = match key {
-            Some(key) => Some(self.signature(digest, &component, key).await?),
-            None => None,
+        let component = self.blob(place, layer).await?;
+        let (signature, subject) = match key {
+            Some(key) => {
+                let (signature, subject) = self.signature(layer.digest, &component, key).await?;
+                (Some(signature), subject)
+            }
+            None => (None, None),
         };
-        Ok(Pulled { component, digest, manifest: Digest::of(&manifest), signature })
+        let manifest = Digest::of(&manifest);
+        Ok(Pulled { component, digest: layer.digest, manifest, signature, subject, made })
     }
 
     async fn signature(
@@ -72,15 +78,15 @@ impl Registry {
         digest: Digest,
         component: &[u8],
         key: &PublicKey,
-    ) -> Result<Signature, RegistryError> {
+    ) -> Result<(Signature, Option<Subject>), RegistryError> {
         let place = self.place.of_signature(digest);
         let Some(signature) = self.signature_at(&place).await? else {
             return Err(RegistryError::Unsigned { place });
         };
         let untrusted = |source| RegistryError::Signature { place: place.clone(), source };
         let signature = signature.map_err(untrusted)?;
-        signature.verify(key, component).map_err(untrusted)?;
-        Ok(signature)
+        let comment = signature.verify(key, component).map_err(untrusted)?;
+        Ok((signature, Subject::of(&comment)))
     }
 
     /// The signature at a place: none, one, or something that is none.
@@ -93,51 +99,48 @@ impl Registry {
             Err(RegistryError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Ok(digest) = artifact::signature_layer(&manifest) else {
+        let Ok(layer) = artifact::signature_layer(&manifest) else {
             return Ok(Some(Err(SignatureError::Malformed)));
         };
-        let text = self.blob(place, digest, SIGNATURE_BYTES_MAX as u64).await?;
+        let text = self.blob(place, layer).await?;
         let text = String::from_utf8(text).map_err(|_| SignatureError::Malformed);
         Ok(Some(text.and_then(|text| Signature::parse(&text))))
     }
 
-    /// The manifest at a place. The client reads it whole before it is looked at; the budget bounds
-    /// what a registry that never stops can send.
+    /// The manifest at a place, which has the digest of the place and the one that the registry says.
     async fn manifest(&self, place: &Place) -> Result<Vec<u8>, RegistryError> {
-        let (client, reference) = (&self.client, place.reference());
-        let types = &[OCI_IMAGE_MEDIA_TYPE];
-        let (manifest, _) = self
-            .retrying(place, || client.pull_manifest_raw(reference, self.auth(), types))
+        let url = self.of_repository(place, &format!("manifests/{}", place.of_manifest()))?;
+        let read = Read::Whole(MANIFEST_BYTES_MAX);
+        let answer = self
+            .ask(place, read, (Method::GET, &url), |it| it.header(ACCEPT, OCI_IMAGE_MEDIA_TYPE))
             .await?;
-        if manifest.len() > MANIFEST_BYTES_MAX {
-            let what = format!("its manifest has {} bytes", manifest.len());
-            return Err(not_a_policy(place, what));
+        let said = answer.headers.get("docker-content-digest").and_then(|it| it.to_str().ok());
+        // Of another algorithm nothing is known here, and the place's own digest is none.
+        let said = said.filter(|said| said.starts_with("sha256:"));
+        let found = Digest::of(&answer.body).to_string();
+        match place.digest().into_iter().chain(said).find(|expected| *expected != found) {
+            Some(expected) => {
+                let (place, expected) = (place.clone(), self.told(expected));
+                Err(RegistryError::Tampered { place, expected, found })
+            }
+            None => Ok(answer.body),
         }
-        Ok(manifest.to_vec())
     }
 
-    /// A blob's bytes, of which no more are taken than may be.
-    async fn blob(
-        &self,
-        place: &Place,
-        digest: Digest,
-        bytes_max: u64,
-    ) -> Result<Vec<u8>, RegistryError> {
-        let (client, reference, name) = (&self.client, place.reference(), digest.to_string());
-        let (bytes, is_whole) = self
-            .retrying(place, || async {
-                let mut bounded = Bounded { bytes: Vec::new(), bytes_max, is_whole: true };
-                match client.pull_blob(reference, name.as_str(), &mut bounded).await {
-                    Err(_) if !bounded.is_whole => Ok((Vec::new(), false)),
-                    done => done.map(|()| (bounded.bytes, true)),
-                }
-            })
-            .await?;
-        if !is_whole {
-            let what = format!("its layer has more than {bytes_max} bytes");
-            return Err(not_a_policy(place, what));
+    /// A blob's bytes: as many as the manifest says, with the digest that it says.
+    async fn blob(&self, place: &Place, layer: Layer) -> Result<Vec<u8>, RegistryError> {
+        let Layer { digest, bytes: expected } = layer;
+        let url = self.of_repository(place, &format!("blobs/{digest}"))?;
+        let other_size = |found| RegistryError::OtherSize { place: place.clone(), expected, found };
+        let bytes = match self.ask(place, Read::Whole(expected), (Method::GET, &url), |it| it).await
+        {
+            Ok(answer) => answer.body,
+            Err(RegistryError::TooLarge { .. }) => return Err(other_size("more".into())),
+            Err(error) => return Err(error),
+        };
+        if bytes.len() as u64 != expected {
+            return Err(other_size(bytes.len().to_string()));
         }
-        // By our own count, whatever the client compared.
         let found = Digest::of(&bytes);
         if found == digest {
             return Ok(bytes);
@@ -145,39 +148,8 @@ impl Registry {
         let (expected, found) = (digest.to_string(), found.to_string());
         Err(RegistryError::Tampered { place: place.clone(), expected, found })
     }
-}
 
-fn not_a_policy(place: &Place, what: String) -> RegistryError {
-    RegistryError::NotAPolicy { place: place.clone(), what }
-}
-
-/// Takes bytes up to a bound.
-struct Bounded {
-    bytes: Vec<u8>,
-    bytes_max: u64,
-    is_whole: bool,
-}
-
-impl AsyncWrite for Bounded {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        if (this.bytes.len() + bytes.len()) as u64 > this.bytes_max {
-            this.is_whole = false;
-            return Poll::Ready(Err(io::Error::other("larger than it may be")));
-        }
-        this.bytes.extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn not_a_policy(&self, place: &Place, what: &str) -> RegistryError {
+        RegistryError::NotAPolicy { place: place.clone(), what: self.told(what) }
     }
 }

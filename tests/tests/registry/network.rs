@@ -99,7 +99,7 @@ fn a_redirect_to_plain_http_elsewhere_leads_nowhere() {
         }
     });
     let run = bench.pull(&format!("127.0.0.1:{}/policies/p:1", redirecting.port()), &[]);
-    assert_refused(&run, 2, "cannot be reached");
+    assert_refused(&run, 2, "leads to 0.0.0.0 over plain HTTP");
     assert!(redirecting.seen().iter().any(|request| request.contains("/manifests/")));
     assert_eq!(elsewhere.seen(), Vec::<String>::new());
 }
@@ -118,7 +118,34 @@ fn a_realm_to_log_in_at_over_plain_http_elsewhere_gets_no_password() {
     let host = format!("127.0.0.1:{}", asking.port());
     tollgate_tests::oci::logged_in(&bench.desk.path("docker"), &host, "canary");
     let run = bench.pull(&format!("{host}/policies/p:1"), &[]);
-    assert_eq!(run.code(), Some(2), "{run:?}");
+    assert_refused(&run, 2, "leads to 0.0.0.0 over plain HTTP");
     assert!(!asking.seen().is_empty());
     assert_eq!(elsewhere.seen(), Vec::<String>::new());
+}
+
+#[test]
+fn names_below_localhost_are_other_machines() {
+    let bench = Bench::new();
+    let redirecting = Gate::before(0, move |_, request| {
+        if request.contains("/manifests/") {
+            Passage::Answered(
+                "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://registry.localhost/x\r\n\
+                 Content-Length: 0\r\nConnection: close\r\n\r\n"
+                    .into(),
+            )
+        } else {
+            Passage::status("200 OK")
+        }
+    });
+    let run = bench.pull(&format!("127.0.0.1:{}/policies/p:1", redirecting.port()), &[]);
+    assert_refused(&run, 2, "leads to registry.localhost over plain HTTP");
+}
+
+#[test]
+fn a_registry_without_https_is_told_apart_from_one_that_is_away() {
+    let bench = Bench::new();
+    let plain = Gate::before(0, |_, _| Passage::status("400 Bad Request"));
+    let run = bench.pull(&format!("0.0.0.0:{}/policies/p:1", plain.port()), &[]);
+    assert_refused(&run, 2, "does not speak HTTPS");
+    assert_eq!(plain.seen().len(), 1, "asking again would not help");
 }

@@ -30,6 +30,8 @@ fn what_was_published_is_pulled_and_pinned() {
     assert_eq!(pulled["manifestDigest"], published["manifestDigest"]);
     assert_eq!(fs::read(bench.pulled()).unwrap(), bench.component);
 
+    assert_eq!((&pulled["warnings"], &pulled["compiler"]), (&json!([]), &json!(null)));
+
     // By the manifest's digest, too: then even the registry's tags do not matter.
     let by_digest = published["reference"].as_str().unwrap();
     let again = bench.pull(by_digest, &[]);
@@ -150,4 +152,85 @@ fn the_artifact_is_what_other_tools_read() {
             "component": { "exports": ["tollgate:policy/gate@1.0.0"], "imports": [] },
         })
     );
+}
+
+/// The bench's component as another version, which has five characters.
+fn version(bench: &Bench, version: &str) -> Vec<u8> {
+    let mut bytes = bench.component.clone();
+    let at = bytes.windows(5).position(|window| window == b"0.0.0").expect("its version");
+    bytes[at..at + 5].copy_from_slice(version.as_bytes());
+    bytes
+}
+
+#[test]
+fn a_tag_that_leads_back_to_an_older_version_is_not_followed() {
+    let (bench, registry) = (Bench::new(), OciRegistry::start());
+    let place = registry.place("hostile:stable");
+    assert_eq!(bench.publish(&place, &[]).code(), Some(0));
+    bench.desk.write("newer.wasm", version(&bench, "0.1.0"));
+    let pin = ["policy", "pin", "sql-jdbc:v1", "newer.wasm", "--store", "out"];
+    assert_eq!(bench.run(&pin).code(), Some(0));
+    assert_refused(&bench.pull(&place, &[]), 4, "hostile 0.0.0, older than the 0.1.0 that");
+    assert!(!bench.pulled().exists());
+    let digest = bench.digest().to_string();
+    for more in [&["--digest", &digest][..], &["--allow-older"]] {
+        let run = bench.pull(&place, more);
+        assert_eq!(run.code(), Some(0), "{run:?}");
+        fs::remove_file(bench.pulled()).unwrap();
+    }
+}
+
+#[test]
+fn what_a_place_is_called_is_compared_with_what_is_there() {
+    let (bench, registry) = (Bench::new(), OciRegistry::start());
+    let place = registry.place("curious:v1.0.0");
+    let published = json(&bench.publish(&place, &["--format", "json"]));
+    let pulled = json(&bench.pull(&place, &["--format", "json"]));
+    assert_eq!(pulled["warnings"], published["warnings"]);
+    let told = pulled["warnings"].to_string();
+    assert!(told.contains("called `curious`") && told.contains("tag is `v1.0.0`"), "{told}");
+    assert!(bench.pull(&place, &[]).stdout.contains("note: the tag is `v1.0.0`"));
+}
+
+#[test]
+fn what_made_a_component_travels_with_it() {
+    let (bench, registry) = (Bench::new(), OciRegistry::start());
+    let place = registry.place("hostile:0.0.0");
+    let pin = ["policy", "pin", "sql-jdbc:v1", "p.wasm", "--store", "store"];
+    let made = ["--compiler", "rustc 1.95.0 (it's new)", "--flag", "-Ca", "--flag", "-Cb=c d"];
+    assert_eq!(bench.run(&[&pin[..], &made[..]].concat()).code(), Some(0));
+    let publish = ["policy", "publish", "store/hostile-0.0.0.wasm", &place];
+    assert_eq!(bench.run(&publish).code(), Some(0));
+    // What is said to do next is done, by a shell.
+    let pulled = bench.pull(&place, &[]);
+    let next = pulled.stdout.lines().find_map(|line| line.split_once("not pinned yet: tollgate "));
+    let next = next.expect("the command that pins it").1.replace("--store DIR", "--store out");
+    let script = format!("'{}' {next}", tollgate_tests::cli::binary().display());
+    let mut shell = bench.command(&[]);
+    let environment: Vec<_> =
+        shell.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).current_dir(bench.desk.folder()).envs(environment);
+    let run = tollgate_tests::cli::run(&mut shell);
+    assert_eq!(run.code(), Some(0), "{script}: {run:?}");
+    let pins = |store: &str| fs::read_to_string(bench.desk.path(store).join("pins.toml")).unwrap();
+    assert_eq!(pins("out"), pins("store"));
+}
+
+#[test]
+fn a_destination_is_a_folder_or_a_component() {
+    let (bench, registry) = (Bench::new(), OciRegistry::start());
+    let place = registry.place("hostile:0.0.0");
+    assert_eq!(bench.publish(&place, &[]).code(), Some(0));
+    let to = |to: &str| bench.run(&["policy", "pull", &place, "--to", to]);
+    for (name, file) in [
+        ("new/folder", "new/folder/hostile-0.0.0.wasm"),
+        ("next.wasm", "next.wasm"),
+        ("far/away/next.wasm", "far/away/next.wasm"),
+    ] {
+        assert_eq!(to(name).code(), Some(0), "{name}");
+        assert_eq!(fs::read(bench.desk.path(file)).unwrap(), bench.component, "{name}");
+    }
+    std::os::unix::fs::symlink("nowhere", bench.desk.path("link.wasm")).unwrap();
+    assert_refused(&to("link.wasm"), 2, "is a link to what is not there");
 }

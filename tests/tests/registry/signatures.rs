@@ -134,3 +134,114 @@ fn minisign_verifies_ours_and_we_verify_minisign_s() {
     );
     assert_refused(&bench.run(&pin), 4, "is not to be trusted");
 }
+
+#[test]
+fn a_list_tells_what_could_decide() {
+    let (bench, registry) = (Bench::new(), OciRegistry::start());
+    let place = registry.place("hostile:0.0.0");
+    keys(&bench, "ours");
+    keys(&bench, "other");
+    assert_eq!(bench.publish(&place, &["--sign-key", "ours.key"]).code(), Some(0));
+    assert_eq!(bench.pull(&place, &["--verify-key", "ours.pub"]).code(), Some(0));
+    let pin = ["policy", "pin", "sql-jdbc:v1", "out/hostile-0.0.0.wasm", "--store", "out"];
+    assert_eq!(bench.run(&pin).code(), Some(0));
+    let list = |more: &[&str], code: i32, state: &str| {
+        let list = ["policy", "list", "--store", "out", "--format", "json"];
+        let run = bench.run(&[&list[..], more].concat());
+        assert_eq!(run.code(), Some(code), "{run:?}");
+        let line = run.json_lines().remove(0);
+        tollgate_tests::schema::Schema::of("policy-list").assert_accepts(&line);
+        assert_eq!(line["state"], state, "{line}");
+        assert_eq!(line["problem"].is_null(), state == "good", "{line}");
+    };
+    list(&[], 0, "good");
+    list(&["--verify-key", "ours.pub"], 0, "good");
+    list(&["--verify-key", "other.pub"], 4, "unsigned");
+    fs::write(bench.pulled(), hostile::policy(Decide::Allow)).unwrap();
+    list(&["--verify-key", "ours.pub"], 4, "other-bytes");
+    list(&[], 4, "other-bytes");
+    fs::remove_file(bench.pulled()).unwrap();
+    list(&[], 2, "unreadable");
+    let built_in = bench.run(&["policy", "list", "--verify-key", "ours.pub"]);
+    assert_eq!(built_in.code(), Some(4), "{built_in:?}");
+    assert!(built_in.stdout.contains("cannot decide: "), "{built_in:?}");
+}
+
+#[test]
+fn evidence_asks_for_the_signature_that_is_wanted() {
+    let bench = Bench::new();
+    keys(&bench, "ours");
+    bench.desk.write("a.sql", "xyzxyz");
+    let export = |more: &[&str]| {
+        let export = ["evidence", "export", "--payload", "a.sql", "--to", "e.tar", "--force"];
+        bench.run(&[&export[..], more].concat())
+    };
+    let key = ["--verify-key", "ours.pub"];
+    let file = ["--policy", "p.wasm"];
+    assert_eq!(export(&file).code(), Some(0));
+    assert_refused(&export(&[&file[..], &key[..]].concat()), 4, "is not signed");
+    let pin = ["policy", "pin", "sql-jdbc:v1", "p.wasm", "--store", "store"];
+    assert_eq!(bench.run(&pin).code(), Some(0));
+    let verify = ["evidence", "verify", "--require-pinned", "--store", "store", "e.tar"];
+    assert_eq!(bench.run(&verify).code(), Some(0));
+    assert_refused(&bench.run(&[&verify[..], &key[..]].concat()), 4, "is not signed");
+    minisign(&bench, &["-S", "-s", "ours.key", "-m", "p.wasm"]);
+    minisign(&bench, &["-S", "-s", "ours.key", "-m", "store/hostile-0.0.0.wasm"]);
+    assert_eq!(export(&[&file[..], &key[..]].concat()).code(), Some(0));
+    assert_eq!(bench.run(&[&verify[..], &key[..]].concat()).code(), Some(0));
+}
+
+#[test]
+fn a_signature_that_was_made_for_something_else_is_refused() {
+    let bench = Bench::new();
+    keys(&bench, "ours");
+    let pin =
+        ["policy", "pin", "sql-jdbc:v1", "p.wasm", "--verify-key", "ours.pub", "--store", "s"];
+    let digest = bench.digest().to_string();
+    for (comment, code) in [
+        (format!("hostile 0.0.0 {}", tollgate::digest::Digest::of("x")), 4),
+        (format!("hostile 9.9.9 {digest}"), 4),
+        (format!("curious 0.0.0 {digest}"), 4),
+        (format!("hostile 0.0.0 {digest}"), 0),
+    ] {
+        minisign(&bench, &["-S", "-s", "ours.key", "-m", "p.wasm", "-t", &comment]);
+        let run = bench.run(&pin);
+        assert_eq!(run.code(), Some(code), "{comment}: {run:?}");
+        assert_eq!(run.stderr.contains("was made for"), code == 4, "{comment}: {run:?}");
+    }
+}
+
+#[test]
+fn no_signature_takes_the_place_of_another() {
+    let bench = Bench::new();
+    keys(&bench, "ours");
+    keys(&bench, "other");
+    let pin = ["policy", "pin", "sql-jdbc:v1", "p.wasm", "--store", "s"];
+    minisign(&bench, &["-S", "-s", "ours.key", "-m", "p.wasm"]);
+    assert_eq!(bench.run(&pin).code(), Some(0));
+    let kept = fs::read(bench.desk.path("s/hostile-0.0.0.wasm.minisig")).unwrap();
+    minisign(&bench, &["-S", "-s", "other.key", "-m", "p.wasm"]);
+    assert_refused(&bench.run(&pin), 4, "is another signature");
+    // One of the same key is as good as the other.
+    minisign(&bench, &["-S", "-s", "ours.key", "-m", "p.wasm", "-t", "again"]);
+    let run = bench.run(&[&pin[..], &["--verify-key", "ours.pub"]].concat());
+    assert_eq!(run.code(), Some(0), "{run:?}");
+    assert_eq!(fs::read(bench.desk.path("s/hostile-0.0.0.wasm.minisig")).unwrap(), kept);
+
+    fs::rename(bench.desk.path("p.wasm.minisig"), bench.desk.path("far")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", bench.desk.path("p.wasm.minisig")).unwrap();
+    assert_refused(&bench.run(&pin), 4, "leads out of its folder");
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_named() {
+    let bench = Bench::new();
+    keys(&bench, "ours");
+    let list = |key: &str| bench.run(&["policy", "list", "--verify-key", key]);
+    assert_refused(&list("missing.pub"), 2, "`missing.pub` is no file that is there");
+    assert_refused(&list("p.wasm"), 2, "`p.wasm`");
+    assert_refused(&list("ours.key"), 2, "`ours.key` cannot be used: this is a secret key");
+    let sign = |key: &str| bench.publish("127.0.0.1:1/policies/p:1", &["--sign-key", key]);
+    assert_refused(&sign("ours.pub"), 2, "`ours.pub` cannot be used: this is a public key");
+    assert_eq!(sign("missing.key").code(), Some(2));
+}

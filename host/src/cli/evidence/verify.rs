@@ -81,7 +81,10 @@ impl Engine {
 
 impl Run for Verify {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
-        let store = match self.store.open() {
+        // What is not signed is not pinned either, when someone has to have signed it.
+        let opened =
+            if self.require_pinned { self.store.open_vouched() } else { self.store.open() };
+        let store = match opened {
             Err(failure) if self.require_pinned => return Err(failure),
             opened => opened.ok(),
         };

@@ -9,11 +9,12 @@ use tollgate::ids::ExecutorCode;
 use tollgate::policy::{PolicyPin, PolicyStore};
 use wit_component::ComponentEncoder;
 
-use super::super::sandbox::RuntimeArguments;
+use super::super::sandbox::{RuntimeArguments, refused};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::component_file;
 use super::pin::pin_for;
 use super::pins_file::PinsFile;
+use super::store_lock::StoreLock;
 
 /// Encode a core module as a policy component, put it into a store and pin it
 ///
@@ -63,7 +64,8 @@ pub(super) struct Build {
 impl Run for Build {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
         let component = encode(&self.module)?;
-        let policy = self.runtime.start()?.load_unpinned(&component)?;
+        let policy = self.runtime.start()?.load_unpinned(&component);
+        let policy = policy.map_err(refused(self.module.display()))?;
         let mut pin = match &self.executor {
             Some(executor) => pin_for(&policy, executor)?,
             None => policy.pin().clone(),
@@ -79,9 +81,6 @@ impl Build {
         let store = PolicyStore::open(&self.store)?;
         let pinned = store.pin(&built.executor)?;
         let found = Digest::of(store.component(pinned)?);
-        if found != pinned.sha256 {
-            return Err(mismatch(&pinned.file, "is not the pinned one", pinned.sha256, found));
-        }
         if pinned.compiler != built.compiler {
             output::print(&format!(
                 "{}: not compared, it was made by {}, this is {}\n",
@@ -98,13 +97,14 @@ impl Build {
     }
 
     fn write(&self, pin: PolicyPin, component: &[u8]) -> Result<Exit, Failure> {
+        let _lock = StoreLock::take(&self.store)?;
         let placed = PinsFile::read(&self.store)?.place(pin, self.supersede)?;
         let target = component_file::Target::new(&self.store, &placed.pin.file);
-        if !self.force {
-            target.refuse_other_bytes(component)?;
+        if self.force {
+            target.write_over(component)?;
+        } else {
+            target.write(component)?;
         }
-        fs::create_dir_all(&self.store)?;
-        target.write(component)?;
         placed.write()?;
         let PolicyPin { executor, name, version, sha256, .. } = &placed.pin;
         output::print(&format!("{name} {version} for {executor}, {sha256}\n"))?;

@@ -13,7 +13,7 @@ use tollgate::policy::{
     GUEST_TABLE_ELEMENTS_MAX, read_component,
 };
 
-use super::super::sandbox::{RuntimeArguments, StoreArguments};
+use super::super::sandbox::{RuntimeArguments, StoreArguments, refused};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
 use super::about::{self, Memory, PAGE_BYTES};
@@ -77,12 +77,12 @@ impl Run for Inspect {
         let runtime = self.runtime.start()?;
         let (bytes, policy) = if let Some(path) = &self.file {
             let bytes = read_component(path)?;
-            let policy = runtime.load_unpinned(&bytes)?;
+            let policy = runtime.load_unpinned(&bytes).map_err(refused(path.display()))?;
             (bytes, policy)
         } else {
             let pin = store.pin(&self.executor)?;
             let bytes = store.component(pin)?;
-            let policy = runtime.load(pin, &bytes)?;
+            let policy = runtime.load(pin, &bytes).map_err(refused(&pin.file))?;
             (bytes, policy)
         };
         let digest = policy.pin().sha256;

@@ -6,10 +6,13 @@ mod component_file;
 mod diff;
 mod inspect;
 mod list;
+mod made;
 mod pin;
 mod pins_file;
+mod place_name;
 mod publish;
 mod pull;
+mod store_lock;
 
 use clap::{Args, Subcommand, ValueEnum};
 

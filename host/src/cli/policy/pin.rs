@@ -1,27 +1,28 @@
 //! `tollgate policy pin`
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use tollgate::ids::ExecutorCode;
-use tollgate::policy::{Policy, PolicyPin, PolicyStore, check_signature, read_component};
+use tollgate::policy::{
+    Policy, PolicyPin, StoreError, read_component, read_signature, verified_signature,
+};
+use tollgate::signature::{PublicKey, Signature};
 
-use super::super::replace::replace;
-use super::super::sandbox::{KeyArguments, RuntimeArguments};
+use super::super::sandbox::{KeyArguments, RuntimeArguments, refused};
 use super::super::{Exit, Failure, Global, Run, output};
-use super::about;
 use super::component_file::Target;
+use super::made;
 use super::pins_file::{PinsFile, Placed};
-use super::pull::signature_of;
+use super::store_lock::StoreLock;
 
 /// Pin a component to an executor code: from then on it, and it alone, decides for that code
 ///
 /// The component is checked as the host checks it before it decides, and is put beside pins.toml as
-/// NAME-VERSION.wasm, where earlier versions stay. Of pins.toml the one pin changes; comments and
-/// everything else stay as they are. The same pin again changes nothing.
+/// NAME-VERSION.wasm, where earlier versions stay. Of pins.toml the one pin changes; everything else stays
+/// as it is, and of the pin its comments, except that beside a digest which is another one now. The
+/// same pin again changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -50,6 +51,9 @@ pub(super) struct Pin {
     /// Compiler to record [default: the one recorded for these bytes, or what they say themselves]
     #[arg(long, value_name = "TEXT")]
     compiler: Option<String>,
+    /// Compiler flag to record; may be repeated [default: those recorded for these bytes]
+    #[arg(long = "flag", value_name = "FLAG", allow_hyphen_values = true)]
+    flags: Vec<String>,
     /// Write nothing; print what would change in pins.toml
     #[arg(long)]
     dry_run: bool,
@@ -62,61 +66,75 @@ pub(super) struct Pin {
 impl Run for Pin {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
         let bytes = read_component(&self.file)?;
-        if let Some(key) = self.key.read()? {
-            check_signature(&self.file, &bytes, &key)?;
+        let key = self.key.read()?;
+        // Read once: what was verified is what is copied.
+        let (signature, subject) = match &key {
+            Some(key) => {
+                let (signature, subject) = verified_signature(&self.file, &bytes, key)?;
+                (Some(signature), subject)
+            }
+            None => (read_signature(&self.file)?, None),
+        };
+        let policy = self.runtime.start()?.load_unpinned(&bytes);
+        let policy = policy.map_err(refused(self.file.display()))?;
+        let pin = pin_for(&policy, &self.executor)?;
+        if let Some(subject) = subject {
+            let path = self.file.clone();
+            subject
+                .check(&pin.name, &pin.version)
+                .map_err(|source| StoreError::Signature { path, source })?;
         }
-        let policy = self.runtime.start()?.load_unpinned(&bytes)?;
-        let mut pin = pin_for(&policy, &self.executor)?;
-        let pins = PinsFile::read(&self.store)?;
-        self.describe(&mut pin, &bytes, &pins);
-        let placed = pins.place(pin, self.supersede)?;
-        let target = Target::new(&self.store, &placed.pin.file);
-        target.refuse_other_bytes(&bytes)?;
         if self.dry_run {
+            let placed = self.place(pin, &bytes)?;
+            Target::new(&self.store, &placed.pin.file).refuse_other_bytes(&bytes)?;
             output::print(&would_change(&placed))?;
             return Ok(Exit::Done);
         }
-        fs::create_dir_all(&self.store)?;
-        let copied = target.write(&bytes)?;
-        self.copy_signature(&target)?;
-        let mut text = said(&placed);
-        if placed.changes_nothing() {
-            text.push_str("  it was pinned already: nothing changed\n");
-        } else {
-            placed.write()?;
-        }
-        if copied {
-            let _ = writeln!(text, "  copied to {}", target.path().display());
-        }
-        output::print(&text)?;
+        // Whoever pins at the same time changes what is there now.
+        let _lock = StoreLock::take(&self.store)?;
+        let placed = self.place(pin, &bytes)?;
+        output::print(&self.write(&placed, &bytes, signature.as_ref(), key.as_ref())?)?;
         Ok(Exit::Done)
     }
 }
 
 impl Pin {
-    /// A signature that lies beside the component goes with it.
-    fn copy_signature(&self, target: &Target) -> Result<(), Failure> {
-        match fs::read(signature_of(&self.file)) {
-            Ok(signature) => Ok(replace(&signature_of(target.path()), &signature)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// What made it: as recorded, when these bytes are pinned already, or as they say.
-    fn describe(&self, pin: &mut PolicyPin, bytes: &[u8], pins: &PinsFile) {
-        let published = PolicyStore::embedded().ok();
-        let published = published.iter().flat_map(|store| store.pins().iter());
-        let mut known = pins.pins().iter().chain(published);
-        if let Some(known) = known.find(|known| known.sha256 == pin.sha256) {
-            pin.compiler.clone_from(&known.compiler);
-            pin.flags.clone_from(&known.flags);
-        } else if let Some(compiler) = about::compiler(bytes) {
-            pin.compiler = compiler;
-        }
+    /// Works the change out from the pins as they are.
+    fn place(&self, mut pin: PolicyPin, bytes: &[u8]) -> Result<Placed, Failure> {
+        let pins = PinsFile::read(&self.store)?;
+        made::complete(&mut pin, bytes, pins.pins());
         if let Some(compiler) = &self.compiler {
             pin.compiler.clone_from(compiler);
         }
+        if !self.flags.is_empty() {
+            pin.flags.clone_from(&self.flags);
+        }
+        pins.place(pin, self.supersede)
+    }
+
+    /// The component first, then its signature, and the pin when both are there. What to say about it.
+    fn write(
+        &self,
+        placed: &Placed,
+        bytes: &[u8],
+        signature: Option<&Signature>,
+        key: Option<&PublicKey>,
+    ) -> Result<String, Failure> {
+        let target = Target::new(&self.store, &placed.pin.file);
+        let is_copied = target.write(bytes)?;
+        if let Some(signature) = signature {
+            target.write_signature(signature, bytes, key)?;
+        }
+        let mut text = said(placed);
+        if placed.changes_nothing() {
+            text.push_str("  it was pinned already: nothing changed\n");
+        } else {
+            placed.write()?;
+        }
+        if is_copied {
+            let _ = writeln!(text, "  copied to {}", target.path().display());
+        }
+        Ok(text)
     }
 }
 
@@ -141,7 +159,11 @@ fn said(placed: &Placed) -> String {
     let PolicyPin { executor, name, version, sha256, .. } = &placed.pin;
     let mut text = format!("{executor}  {name} {version}\n  {sha256}\n");
     if let Some(previous) = placed.previous.as_ref().filter(|it| it.sha256 != *sha256) {
+        let is_older = placed.pin.name == previous.name && placed.pin.version < previous.version;
         let PolicyPin { name, version, sha256, .. } = previous;
+        if is_older {
+            let _ = writeln!(text, "  an older version than {version}, which was pinned");
+        }
         let _ = match placed.superseded_now() {
             Some(_) => writeln!(text, "  supersedes {name} {version}, {sha256}"),
             None => writeln!(

@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 use tollgate::digest::Digest;
 use tollgate::policy::{PINS_FILE, Pins, PolicyPin};
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, RawString, Table, Value};
 
 use super::super::replace::replace;
 use super::super::{Exit, Failure};
@@ -80,7 +80,7 @@ impl PinsFile {
                 .with_help("a published version never changes: give the new bytes a new version"));
         }
         let path = self.folder.join(PINS_FILE);
-        let after = edited(&self.text, &pin, previous.as_ref())?;
+        let after = with_line_ends_of(&self.text, &edited(&self.text, &pin, previous.as_ref())?);
         let mut expected = self.pins;
         expected.set(pin.clone());
         // What is written is what was meant, whatever form the file had.
@@ -144,6 +144,28 @@ fn succeed(previous: &PolicyPin, pin: &mut PolicyPin, supersede: bool) -> Result
     Ok(())
 }
 
+/// The edited text with the line ends of the text before: what stays keeps its own, and what is new gets
+/// the one that the first line has. An edited document knows no other than that of Unix.
+fn with_line_ends_of(before: &str, after: &str) -> String {
+    if !before.contains("\r\n") {
+        return after.to_owned();
+    }
+    let is_of_windows = before.split('\n').next().is_some_and(|first| first.ends_with('\r'));
+    let end = if is_of_windows { "\r\n" } else { "\n" };
+    let lines: Vec<&str> = before.split_inclusive('\n').collect();
+    let (old, new) = (before.replace("\r\n", "\n"), after.replace("\r\n", "\n"));
+    let mut text = String::with_capacity(before.len() + after.len());
+    for change in TextDiff::from_lines(&old, &new).iter_all_changes() {
+        let kept = change.old_index().and_then(|line| lines.get(line));
+        match (change.tag(), kept) {
+            (ChangeTag::Delete, _) => {}
+            (ChangeTag::Equal, Some(line)) => text.push_str(line),
+            _ => text.push_str(&change.value().replace('\n', end)),
+        }
+    }
+    text
+}
+
 /// The text with this pin in the place of the one its executor code has, or at the end.
 fn edited(text: &str, pin: &PolicyPin, previous: Option<&PolicyPin>) -> Result<String, Failure> {
     let mut document: DocumentMut = text.parse().map_err(Failure::usage)?;
@@ -176,7 +198,13 @@ fn write_pin(table: &mut Table, pin: &PolicyPin, previous: Option<&PolicyPin>) {
     set(table, "name", name);
     set(table, "version", &version.to_string());
     set(table, "file", file);
-    set(table, "sha256", &sha256.to_string());
+    // What was said beside a digest was said of those bytes.
+    let digest = sha256.to_string();
+    let is_other = table.get("sha256").is_some_and(|it| it.as_str() != Some(digest.as_str()));
+    set(table, "sha256", &digest);
+    if is_other && let Some(value) = table.get_mut("sha256").and_then(Item::as_value_mut) {
+        value.decor_mut().set_suffix("");
+    }
     set(table, "compiler", compiler);
     change_list(table, "flags", |list| {
         if list.iter().map(Value::as_str).ne(flags.iter().map(|flag| Some(flag.as_str()))) {
@@ -209,29 +237,87 @@ fn change_list(table: &mut Table, key: &str, change: impl FnOnce(&mut Array)) {
     }
 }
 
-/// Brings the list of superseded digests to what is wanted: what stays keeps its comments, and what
-/// is new says which policy it was.
+/// A superseded digest with the comments that belong to it.
+struct Entry {
+    digest: String,
+    /// What stands before it, from the end of the line before.
+    above: String,
+    /// The comment behind it in its line.
+    beside: String,
+}
+
+/// Brings the list of superseded digests to what is wanted: what stays keeps its comments, what goes takes
+/// them along, and what is new says which policy it was.
 fn write_superseded(list: &mut Array, wanted: &[Digest], previous: Option<&PolicyPin>) {
-    if wanted.is_empty() && !list.is_empty() {
-        *list = Array::new();
+    let wanted: Vec<String> = wanted.iter().map(Digest::to_string).collect();
+    if list.iter().map(Value::as_str).eq(wanted.iter().map(|digest| Some(digest.as_str()))) {
+        return;
     }
-    let is = |value: &Value, digest: &Digest| value.as_str() == Some(digest.to_string().as_str());
-    list.retain(|value| wanted.iter().any(|digest| is(value, digest)));
-    for digest in wanted {
-        if list.iter().any(|value| is(value, digest)) {
+    let (entries, rest) = entries_of(list);
+    let mut kept: Vec<Entry> =
+        entries.into_iter().filter(|entry| wanted.contains(&entry.digest)).collect();
+    for digest in &wanted {
+        if kept.iter().any(|entry| entry.digest == *digest) {
             continue;
         }
-        // A comment behind the last element belongs to the list; it stays with its element.
-        let before = list.trailing().as_str().unwrap_or_default().trim_end().to_owned();
-        let mut value = Value::from(digest.to_string());
-        value.decor_mut().set_prefix(format!("{before}\n    "));
+        let who = previous.filter(|previous| previous.sha256.to_string() == *digest);
+        let beside = who.map(|it| format!(" # {} {}", it.name, it.version)).unwrap_or_default();
+        kept.push(Entry { digest: digest.clone(), above: "\n    ".into(), beside });
+    }
+    *list = Array::new();
+    let mut beside = String::new();
+    for entry in kept {
+        let mut value = Value::from(entry.digest);
+        // A comment goes to the end of a line, so what follows begins a new one.
+        let above = if beside.is_empty() || entry.above.starts_with('\n') {
+            entry.above
+        } else {
+            format!("\n    {}", entry.above.trim_start())
+        };
+        value.decor_mut().set_prefix(format!("{beside}{above}"));
         value.decor_mut().set_suffix("");
         list.push_formatted(value);
-        list.set_trailing_comma(true);
-        let who = previous.filter(|previous| previous.sha256 == *digest);
-        let who = who.map(|it| format!(" # {} {}", it.name, it.version)).unwrap_or_default();
-        list.set_trailing(format!("{who}\n"));
+        beside = entry.beside;
     }
+    if !list.is_empty() {
+        list.set_trailing_comma(true);
+        let rest = if rest.starts_with('\n') { rest } else { "\n".to_owned() };
+        list.set_trailing(format!("{beside}{rest}"));
+    }
+}
+
+/// The elements of a list, each with its own comments, and what stands between the last one's line and the
+/// bracket.
+fn entries_of(list: &Array) -> (Vec<Entry>, String) {
+    let mut entries = Vec::<Entry>::new();
+    let text =
+        |raw: Option<&RawString>| raw.and_then(RawString::as_str).unwrap_or_default().to_owned();
+    // What stands between two elements belongs to the first as far as its line goes.
+    let split = |between: &str| match between.split_once('\n') {
+        Some((beside, above)) => (beside.trim_end().to_owned(), format!("\n{above}")),
+        None => (String::new(), between.to_owned()),
+    };
+    // Before a comma or behind it: a comment there is about the same element.
+    let mut behind = String::new();
+    for value in list {
+        let (beside, above) = split(&(behind + &text(value.decor().prefix())));
+        // The first element has none before it whose comment this could be.
+        let above = match entries.last_mut() {
+            Some(before) => {
+                before.beside = beside;
+                above
+            }
+            None => format!("{beside}{above}"),
+        };
+        behind = text(value.decor().suffix());
+        let digest = value.as_str().unwrap_or_default().to_owned();
+        entries.push(Entry { digest, above, beside: String::new() });
+    }
+    let (beside, rest) = split(&(behind + &text(Some(list.trailing()))));
+    if let Some(last) = entries.last_mut() {
+        last.beside = beside;
+    }
+    (entries, rest)
 }
 
 #[cfg(test)]
@@ -289,7 +375,8 @@ flags = [ \"-Ca\",
     fn one_pin_changes_and_everything_else_stays() {
         let (before, new) = (kept(), Digest::of("new"));
         let placed = file(&before).place(pin("new", "1.1.0"), true).ok().unwrap();
-        let sha256 = format!("sha256 = \"{new}\"   # two people looked at it");
+        // Nobody said that of these bytes.
+        let sha256 = format!("sha256 = \"{new}\"");
         let superseded = format!("    \"{}\", # p 1.0.0", Digest::of("old"));
         assert_eq!(
             added(&before, &placed.after),
@@ -317,6 +404,47 @@ flags = [ \"-Ca\",
         // Back to the first: what came in between is superseded, its own digest is not.
         let back = file(&third.after).place(pin("old", "1.0.0"), true).ok().unwrap();
         assert_eq!(back.pin.supersedes, [new, Digest::of("newer")]);
+        // Each with its own comment, and the one that went took its along.
+        let newer = Digest::of("newer");
+        let list =
+            format!("supersedes = [\n    \"{new}\", # p 1.1.0\n    \"{newer}\", # p 1.2.0\n]\n");
+        assert!(back.after.contains(&list), "{}", back.after);
+        assert!(!back.after.contains("# p 1.0.0"), "{}", back.after);
+    }
+
+    #[test]
+    fn line_ends_stay_what_they_were() {
+        let before = kept().replace('\n', "\r\n");
+        let placed = file(&before).place(pin("new", "1.1.0"), true).ok().unwrap();
+        assert_eq!(placed.after.matches('\n').count(), placed.after.matches("\r\n").count());
+        let unix = file(&kept()).place(pin("new", "1.1.0"), true).ok().unwrap();
+        assert_eq!(placed.after.replace("\r\n", "\n"), unix.after);
+        // A file of both kinds keeps each where it is.
+        let mixed = kept().replacen('\n', "\r\n", 1);
+        let placed = file(&mixed).place(pin("new", "1.1.0"), true).ok().unwrap();
+        let rest = |text: &str| text[text.find("# Another one").unwrap()..].to_owned();
+        assert_eq!(rest(&placed.after), rest(&mixed));
+        let again = file(&placed.after).place(pin("new", "1.1.0"), true).ok().unwrap();
+        assert_eq!(again.after, placed.after);
+    }
+
+    #[test]
+    fn comments_in_a_list_go_with_what_they_are_about() {
+        let (one, two) = (Digest::of("1"), Digest::of("2"));
+        let list = format!(
+            "[\n  # the first\n  \"{one}\", # one\n  # the second\n  \"{two}\" # two\n  # the end\n]"
+        );
+        let mut list = list.parse::<Value>().unwrap();
+        write_superseded(list.as_array_mut().unwrap(), &[two], None);
+        let text = list.to_string();
+        assert!(!text.contains("# one") && !text.contains("# the first"), "{text}");
+        assert!(
+            text.contains("# the second\n") && text.contains("# two\n  # the end\n]"),
+            "{text}"
+        );
+        let mut list = format!("[\"{one}\", \"{two}\"]").parse::<Value>().unwrap();
+        write_superseded(list.as_array_mut().unwrap(), &[two], None);
+        assert_eq!(list.as_array().unwrap().iter().count(), 1);
     }
 
     #[test]

@@ -8,20 +8,25 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use tollgate::digest::Digest;
-use tollgate::policy::{Policy, read_component};
+use tollgate::policy::{PolicyPin, read_component};
 use tollgate::registry::{Artifact, Place, PlaceError, Published, Registry, RegistryError};
-use tollgate::signature::{KeyError, PublicKey, SIGNATURE_BYTES_MAX, SecretKey, Signature};
+use tollgate::signature::{
+    KeyError, PublicKey, SIGNATURE_BYTES_MAX, SecretKey, Signature, Subject,
+};
 
 use super::super::configuration::block_on;
-use super::super::sandbox::RuntimeArguments;
+use super::super::sandbox::{RuntimeArguments, key_failure, refused};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
+use super::made;
+use super::place_name;
 
 /// Publish a component in an OCI registry, signed when a key is named
 ///
 /// The component is checked as the host checks it before it decides. It becomes an artifact with one
-/// layer of type `application/wasm`; the same component gives the same artifact, and publishing it
-/// again changes nothing. A tag that leads to something else is not moved.
+/// layer of type `application/wasm`, which names compiler and flags as the pin beside the component does;
+/// the same component gives the same artifact, and publishing it again changes nothing. A tag that leads
+/// to something else is not moved.
 ///
 /// User and password come from docker's configuration. Plain HTTP is spoken with loopback addresses
 /// alone.
@@ -72,6 +77,8 @@ struct Line<'a> {
     /// Whether the tag leads there only now.
     is_new: bool,
     signature: Option<SignatureObject>,
+    /// What of the place's name is not that of the policy.
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -85,19 +92,25 @@ impl Run for Publish {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
         let place: Place = self.place.parse()?;
         let component = read_component(&self.file)?;
-        let policy = self.runtime.start()?.load_unpinned(&component)?;
+        let policy = self.runtime.start()?.load_unpinned(&component);
+        let policy = policy.map_err(refused(self.file.display()))?;
+        let mut pin = policy.pin().clone();
+        let store = made::store_of(&self.file);
+        made::complete(&mut pin, &component, store.iter().flat_map(|store| store.pins()));
         let signed = match &self.sign_key {
-            Some(path) => Some(self.sign(path, &policy, &component)?),
+            Some(path) => Some(self.sign(path, &pin, &component)?),
             None => None,
         };
+        let warnings = place_name::differences(&place, &pin);
         let registry = Registry::new(place)?;
         let artifact = Artifact {
             policy: &policy,
+            pin: &pin,
             component: &component,
             signature: signed.as_ref().map(|(signature, key)| (signature, key)),
         };
         let published = block_on(registry.publish(&artifact, self.force))??;
-        let line = line(&policy, &published, signed.map(|(_, key)| key.id()));
+        let line = line(&pin, &published, signed.map(|(_, key)| key.id()), warnings);
         output::print(&match self.format {
             Format::Human => human(&line, &self.place),
             Format::Json => output::json_line(&line),
@@ -111,12 +124,11 @@ impl Publish {
     fn sign(
         &self,
         path: &Path,
-        policy: &Policy,
+        pin: &PolicyPin,
         component: &[u8],
     ) -> Result<(Signature, PublicKey), Failure> {
         let key = self.secret_key(path)?;
-        let pin = policy.pin();
-        let comment = format!("{} {} {}", pin.name, pin.version, pin.sha256);
+        let comment = Subject::comment(&pin.name, &pin.version, pin.sha256);
         let public = key.public_key()?;
         Ok((key.sign(component, &comment).map_err(Failure::usage)?, public))
     }
@@ -125,7 +137,7 @@ impl Publish {
         let text = read_text(path)?;
         match SecretKey::parse(&text, None) {
             Err(KeyError::Encrypted) => {}
-            key => return Ok(key?),
+            key => return key.map_err(|error| key_failure(&error, Some(path))),
         }
         if let Some(path) = &self.sign_password_file {
             let password = read_text(path)?;
@@ -142,15 +154,19 @@ impl Publish {
 
 /// A key's or a password's file, which is small.
 fn read_text(path: &Path) -> Result<String, Failure> {
-    let refused = |error| Failure::usage(format!("`{}`: {error}", path.display()));
+    let refused = |error| Failure::usage(format!("`{}` cannot be read: {error}", path.display()));
     let mut text = String::new();
     let file = fs::File::open(path).map_err(refused)?;
     file.take(SIGNATURE_BYTES_MAX as u64).read_to_string(&mut text).map_err(refused)?;
     Ok(text)
 }
 
-fn line<'a>(policy: &'a Policy, published: &Published, key: Option<String>) -> Line<'a> {
-    let pin = policy.pin();
+fn line<'a>(
+    pin: &'a PolicyPin,
+    published: &Published,
+    key: Option<String>,
+    warnings: Vec<String>,
+) -> Line<'a> {
     let Published { place, manifest, is_new, signature } = published;
     Line {
         name: &pin.name,
@@ -163,17 +179,21 @@ fn line<'a>(policy: &'a Policy, published: &Published, key: Option<String>) -> L
             .as_ref()
             .zip(key)
             .map(|(place, key_id)| SignatureObject { reference: place.to_string(), key_id }),
+        warnings,
     }
 }
 
 fn human(line: &Line<'_>, place: &str) -> String {
-    let Line { name, version, digest, reference, is_new, signature, .. } = line;
+    let Line { name, version, digest, reference, is_new, signature, warnings, .. } = line;
     let state = if *is_new { "" } else { "  the tag led there already\n" };
     let mut text = format!(
         "{name} {version} is published at {place}\n  component  {digest}\n  manifest   {reference}\n"
     );
     if let Some(SignatureObject { reference, key_id }) = signature {
         let _ = writeln!(text, "  signature  {reference}, key {key_id}");
+    }
+    for warning in warnings {
+        let _ = writeln!(text, "  note: {warning}");
     }
     text + state
 }

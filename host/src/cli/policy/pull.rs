@@ -1,6 +1,7 @@
 //! `tollgate policy pull`
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,24 +9,25 @@ use serde::Serialize;
 use tollgate::digest::Digest;
 use tollgate::ids::ExecutorCode;
 use tollgate::policy::{PINS_FILE, PolicyPin, PolicyStore};
-use tollgate::registry::{Place, Pulled, Registry};
-use tollgate::signature::SIGNATURE_SUFFIX;
+use tollgate::registry::{Made, Place, Pulled, Registry, RegistryError};
 
 use super::super::configuration::block_on;
-use super::super::replace::replace;
-use super::super::sandbox::{KeyArguments, RuntimeArguments};
+use super::super::sandbox::{KeyArguments, RuntimeArguments, refused};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
 use super::component_file::Target;
+use super::place_name;
+use super::store_lock::StoreLock;
 
 /// Fetch a component from an OCI registry, if it is the one that is expected
 ///
 /// What is expected is the digest of `--digest`, or that of the pin when the destination's pins.toml
 /// has one of the same name and version. With neither, the digest is printed for you to compare and
-/// to pin. With a key the component has to be signed by it; the signature is kept beside it.
+/// to pin. With a key the component has to be signed by it; the signature is kept beside it. A tag that
+/// leads to an older version than the destination's pins have is not followed.
 ///
-/// The component is checked as the host checks it before it decides, and nothing is written before
-/// all of that holds.
+/// Digest, signature and pins are compared before anything of the component is compiled. Then it is
+/// checked as the host checks it before it decides, and nothing is written before all of that holds.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +36,7 @@ Examples:
   tollgate policy pull registry.example/policies/p:1.1.0 --to next.wasm --verify-key policy.pub
 
 Exit code 2 when the registry cannot be reached or has no policy there, 4 when it is another component
-than is expected, is not signed as it has to be, or other bytes are at the destination.")]
+than is expected, is not signed as it has to be, is older than what is pinned, or other bytes are at the destination.")]
 pub(super) struct Pull {
     /// From where: HOST[:PORT]/REPOSITORY:TAG, or with @sha256:… of the manifest
     #[arg(value_name = "PLACE")]
@@ -42,9 +44,13 @@ pub(super) struct Pull {
     /// Digest that the component has to have
     #[arg(long, value_name = "sha256:…")]
     digest: Option<Digest>,
-    /// Directory for NAME-VERSION.wasm, or a file
+    /// Directory for NAME-VERSION.wasm, which is made when it is not there, or a file whose name ends in
+    /// .wasm
     #[arg(long, value_name = "PATH", default_value = ".")]
     to: PathBuf,
+    /// Take an older version than the destination's pins have, too
+    #[arg(long)]
+    allow_older: bool,
     #[command(flatten)]
     key: KeyArguments,
     #[command(flatten)]
@@ -67,6 +73,12 @@ struct Line<'a> {
     pinned_to: Vec<&'a ExecutorCode>,
     /// The key that signed it; null when none was asked for.
     key_id: Option<String>,
+    /// The compiler that made it, as its publisher says; null when it is not said.
+    compiler: Option<&'a str>,
+    /// The compiler's flags, as its publisher says.
+    flags: &'a [String],
+    /// What of the place's name is not that of the policy.
+    warnings: Vec<String>,
     #[serde(skip)]
     executors: &'a [ExecutorCode],
 }
@@ -84,15 +96,27 @@ enum Expectation {
 impl Run for Pull {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
         let key = self.key.read()?;
-        let registry = Registry::new(self.place.parse::<Place>()?)?;
-        let runtime = self.runtime.start()?;
+        let place: Place = self.place.parse()?;
+        self.check_destination()?;
+        let registry = Registry::new(place.clone())?;
         let pulled = block_on(registry.pull(self.digest, key.as_ref()))??;
-        let Pulled { component, digest, manifest, signature } = &pulled;
-        let policy = runtime.load_unpinned(component)?;
+        let Pulled { component, digest, manifest, signature, subject, made } = &pulled;
+        self.check_claims(made, &pulled)?;
+
+        let policy = self.runtime.start()?.load_unpinned(component);
+        let policy = policy.map_err(refused(&self.place))?;
         let pin = policy.pin();
+        if let Some(subject) = subject {
+            let place = place.of_signature(*digest);
+            subject
+                .check(&pin.name, &pin.version)
+                .map_err(|source| RegistryError::Signature { place, source })?;
+        }
 
         let target = self.target(pin);
-        let pins = pins_beside(target.path())?;
+        let _lock = StoreLock::take(folder_of(target.path()))?;
+        // As they are now that nobody else changes them.
+        let pins = self.pins()?;
         let same: Vec<&PolicyPin> = pins
             .iter()
             .flat_map(PolicyStore::pins)
@@ -101,10 +125,10 @@ impl Run for Pull {
         if let Some(other) = same.iter().find(|it| it.sha256 != *digest) {
             return Err(not_the_pinned(&self.place, other, *digest));
         }
-        target.refuse_other_bytes(component)?;
+        self.refuse_older(&place, pin, pins.as_ref())?;
         target.write(component)?;
         if let Some(signature) = signature {
-            replace(&signature_of(target.path()), signature.as_str().as_bytes())?;
+            target.write_signature(signature, component, key.as_ref())?;
         }
 
         let mut expected_by = Vec::new();
@@ -119,6 +143,9 @@ impl Run for Pull {
             path: target.path().display().to_string(),
             pinned_to: same.iter().map(|pin| &pin.executor).collect(),
             key_id: key.map(|key| key.id()),
+            compiler: made.compiler.as_deref(),
+            flags: &made.flags,
+            warnings: place_name::differences(&place, pin),
             executors: &policy.description().executor_codes,
         };
         output::print(&match self.format {
@@ -130,20 +157,86 @@ impl Run for Pull {
 }
 
 impl Pull {
+    /// A name that is neither that of a file nor of a component is that of a folder.
+    fn names_a_folder(&self) -> bool {
+        let is_component = self.to.extension().is_some_and(|extension| extension == "wasm");
+        self.to.is_dir() || !(self.to.is_file() || is_component)
+    }
+
     fn target(&self, pin: &PolicyPin) -> Target {
-        let names_a_folder = self.to.to_string_lossy().ends_with('/');
-        if self.to.is_dir() || names_a_folder {
+        if self.names_a_folder() {
             Target::new(&self.to, &pin.file)
         } else {
             Target::at(self.to.clone())
         }
     }
+
+    /// Fails when nothing can be put there, before anything is fetched.
+    fn check_destination(&self) -> Result<(), Failure> {
+        let is_link = fs::symlink_metadata(&self.to).is_ok_and(|found| found.is_symlink());
+        if is_link && !self.to.exists() {
+            let message = format!("`{}` is a link to what is not there", self.to.display());
+            return Err(Failure::usage(message).with_help("remove the link, or name another path"));
+        }
+        Ok(())
+    }
+
+    /// The pins of the folder that the component is put into.
+    fn pins(&self) -> Result<Option<PolicyStore>, Failure> {
+        let folder = if self.names_a_folder() { &self.to } else { folder_of(&self.to) };
+        if folder.join(PINS_FILE).exists() {
+            Ok(Some(PolicyStore::open(folder)?))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Compares with pins and files what can be compared before anything is compiled: what the artifact
+    /// says of itself. When that is not true it is found out later.
+    fn check_claims(&self, made: &Made, pulled: &Pulled) -> Result<(), Failure> {
+        if !self.names_a_folder() {
+            Target::at(self.to.clone()).refuse_other_bytes(&pulled.component)?;
+        }
+        let (Some(name), Some(version)) = (&made.name, &made.version) else { return Ok(()) };
+        let pins = self.pins()?;
+        let mut pins = pins.iter().flat_map(PolicyStore::pins);
+        let other = pins.find(|pin| {
+            pin.name == *name && pin.version == *version && pin.sha256 != pulled.digest
+        });
+        match other {
+            Some(pin) => Err(not_the_pinned(&self.place, pin, pulled.digest)),
+            None => Ok(()),
+        }
+    }
+
+    /// A tag may be moved back to what was given up, and a signature of that is still good. Whoever names
+    /// the bytes knows which they are.
+    fn refuse_older(
+        &self,
+        place: &Place,
+        pin: &PolicyPin,
+        pins: Option<&PolicyStore>,
+    ) -> Result<(), Failure> {
+        let mut pins = pins.into_iter().flat_map(PolicyStore::pins);
+        let newer = pins.find(|it| it.name == pin.name && it.version > pin.version);
+        let Some(newer) =
+            newer.filter(|_| place.tag().is_some() && self.digest.is_none() && !self.allow_older)
+        else {
+            return Ok(());
+        };
+        let message = format!(
+            "`{}` is {} {}, older than the {} that `{}` is pinned to",
+            self.place, pin.name, pin.version, newer.version, newer.executor
+        );
+        Err(Failure::new(Exit::PinMismatch, message).with_help(format!(
+            "find out who moved the tag; to have it all the same, add --digest {} or --allow-older",
+            pin.sha256
+        )))
+    }
 }
 
-/// The pins of the folder that a component is put into.
-fn pins_beside(component: &Path) -> Result<Option<PolicyStore>, Failure> {
-    let folder = component.parent().unwrap_or(Path::new("."));
-    if folder.join(PINS_FILE).exists() { Ok(Some(PolicyStore::open(folder)?)) } else { Ok(None) }
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn not_the_pinned(place: &str, pin: &PolicyPin, found: Digest) -> Failure {
@@ -155,35 +248,59 @@ fn not_the_pinned(place: &str, pin: &PolicyPin, found: Digest) -> Failure {
         .with_help("a published version never changes: find out which of the two is the right one")
 }
 
-/// Where a component's signature lies.
-pub(super) fn signature_of(component: &Path) -> PathBuf {
-    let mut path = component.as_os_str().to_owned();
-    path.push(SIGNATURE_SUFFIX);
-    path.into()
-}
-
 fn human(line: &Line<'_>) -> String {
-    let Line { name, version, digest, expected_by, path, pinned_to, key_id, executors, .. } = line;
+    let Line { name, version, digest, expected_by, path, key_id, warnings, .. } = line;
     let mut text = format!("{name} {version}\n  {digest}\n  written to {path}\n");
     if let Some(key) = key_id {
         let _ = writeln!(text, "  signed by the key {key}");
+    }
+    for warning in warnings {
+        let _ = writeln!(text, "  note: {warning}");
     }
     if expected_by.is_empty() {
         text.push_str(
             "  nothing said which bytes to expect: compare the digest with the one its author names\n",
         );
     }
-    match (pinned_to.as_slice(), executors.first()) {
-        ([], Some(executor)) => {
-            let _ = writeln!(
-                text,
-                "  not pinned yet: tollgate policy pin {executor} {path} --store DIR"
-            );
-        }
-        (codes, _) => {
-            let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
-            let _ = writeln!(text, "  pinned to {}", codes.join(", "));
-        }
+    text + &next(line)
+}
+
+/// The command that pins it, with what its publisher says made it, or what it is pinned to already.
+fn next(line: &Line<'_>) -> String {
+    let Line { path, pinned_to, executors, compiler, flags, .. } = line;
+    let [] = pinned_to.as_slice() else {
+        let codes: Vec<&str> = pinned_to.iter().map(|code| code.as_str()).collect();
+        return format!("  pinned to {}\n", codes.join(", "));
+    };
+    let Some(executor) = executors.first() else { return String::new() };
+    let mut text = format!("  not pinned yet: tollgate policy pin {executor} {}", quoted(path));
+    if let Some(compiler) = compiler {
+        let _ = write!(text, " --compiler {}", quoted(compiler));
     }
-    text
+    for flag in *flags {
+        let _ = write!(text, " --flag {}", quoted(flag));
+    }
+    text + " --store DIR\n"
+}
+
+/// A text as one word of a shell.
+fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:=+,@".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_publisher_says_becomes_a_command() {
+        assert_eq!(quoted("p-1.0.0.wasm"), "p-1.0.0.wasm");
+        assert_eq!(quoted("rustc 1.95.0; rm"), "'rustc 1.95.0; rm'");
+        assert_eq!(quoted("a'$(rm)'b"), r"'a'\''$(rm)'\''b'");
+        assert_eq!(quoted(""), "''");
+    }
 }
