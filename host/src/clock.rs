@@ -3,6 +3,8 @@
 //! Host time paces (how long to wait, how long something took). It never decides who owns a lease
 //! and never orders anything: those read the database's clock.
 
+use std::fs::File;
+use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Monotonic time.
@@ -43,6 +45,12 @@ pub fn jittered(duration: Duration) -> Duration {
 pub fn utc_now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     utc(since.as_secs())
+}
+
+/// Notes on a file that it was used now, so that what was used last can be told; how files are ordered
+/// decides only which of them are kept.
+pub(crate) fn touch(file: &File) -> io::Result<()> {
+    file.set_modified(SystemTime::now())
 }
 
 /// Seconds since 1970 as a date of the Gregorian calendar, by Howard Hinnant's `civil_from_days`.

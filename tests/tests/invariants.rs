@@ -108,10 +108,10 @@ fn only_policy_can_make_admitted() {
 #[test]
 fn offline_checks_and_the_dry_run_hold_nothing_to_connect_with() {
     let connected = ["session", "target", "control", "outbox", "ledger", "worker"];
-    // Evidence quotes a receipt that it is handed; `ledger` connects to nothing of itself.
+    // Evidence and an audit read receipts that they are handed; `ledger` connects to nothing of itself.
     let without_ledger = ["session", "target", "control", "outbox", "worker"];
     for (offline, connected) in
-        [("audit", &connected[..]), ("dry_run", &connected), ("evidence", &without_ledger)]
+        [("dry_run", &connected[..]), ("audit", &without_ledger), ("evidence", &without_ledger)]
     {
         let sources = host();
         let sources: Vec<&Source> = sources

@@ -1,6 +1,6 @@
 //! The directory of compiled components: where it is, and whether it can be trusted.
 //!
-//! What wasmtime reads from it is native code that runs in this process, so the directory has to be
+//! What is read from it is native code that runs in this process, so the directory has to be
 //! this user's alone. When it is not, nothing is cached and a warning says why; a decision never
 //! depends on the cache.
 
@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
-use wasmtime::{Cache, CacheConfig};
+
+use super::compiled::Compiled;
 
 /// Where compiled components are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,12 +39,10 @@ enum Untrusted {
     Mode { path: PathBuf, mode: u32 },
     #[error("others may replace what is in `{}` (mode {mode:04o})", path.display())]
     Parent { path: PathBuf, mode: u32 },
-    #[error("wasmtime refuses it: {0}")]
-    Wasmtime(wasmtime::Error),
 }
 
 /// Opens the cache, or says why there is none and goes on without.
-pub(super) fn open(cache: &CompileCache) -> Option<Cache> {
+pub(super) fn open(cache: &CompileCache) -> Option<Compiled> {
     let opened = match cache {
         CompileCache::Off => return None,
         CompileCache::UserDirectory => user_directory().and_then(|path| open_directory(&path)),
@@ -64,17 +63,12 @@ fn user_directory() -> Result<PathBuf, Untrusted> {
     Ok(strategy.cache_dir().join("tollgate").join("components"))
 }
 
-fn open_directory(path: &Path) -> Result<Cache, Untrusted> {
+fn open_directory(path: &Path) -> Result<Compiled, Untrusted> {
     let io = |source| Untrusted::Io { path: path.to_owned(), source };
     create_private(path).map_err(io)?;
     let directory = path.canonicalize().map_err(io)?;
     trusted(&directory)?;
-    let mut config = CacheConfig::new();
-    config
-        .with_directory(&directory)
-        // Recompressing in the background would cost a core for minutes and save nothing here.
-        .with_optimized_compression_usage_counter_threshold(u64::MAX);
-    Cache::new(config).map_err(Untrusted::Wasmtime)
+    Ok(Compiled::in_trusted(directory))
 }
 
 #[cfg(unix)]

@@ -8,7 +8,7 @@
 use std::num::NonZeroU32;
 
 use wasmtime::{
-    Cache, Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
     WasmFeatures,
 };
 
@@ -75,10 +75,9 @@ pub(super) fn build(
     slots: NonZeroU32,
     backend: Backend,
     allocation: Option<Allocation>,
-    cache: Option<&Cache>,
 ) -> wasmtime::Result<(Engine, Allocation)> {
     if allocation != Some(Allocation::OnDemand) {
-        let mut config = profile(backend, cache)?;
+        let mut config = profile(backend)?;
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots.get())));
         match Engine::new(&config) {
             Ok(engine) => return Ok((engine, Allocation::Pooled)),
@@ -88,7 +87,7 @@ pub(super) fn build(
             }
         }
     }
-    let mut config = profile(backend, cache)?;
+    let mut config = profile(backend)?;
     config
         .memory_reservation(0)
         .memory_guard_size(0)
@@ -98,7 +97,7 @@ pub(super) fn build(
 }
 
 /// What every engine has in common: all that can change an answer.
-fn profile(backend: Backend, cache: Option<&Cache>) -> wasmtime::Result<Config> {
+fn profile(backend: Backend) -> wasmtime::Result<Config> {
     let mut config = Config::new();
     if let Some(target) = backend.target() {
         config.target(target)?;
@@ -116,8 +115,7 @@ fn profile(backend: Backend, cache: Option<&Cache>) -> wasmtime::Result<Config> 
         // a sixth smaller, and a process starts the faster for it.
         .generate_address_map(false)
         .wasm_backtrace_max_frames(None)
-        .native_unwind_info(false)
-        .cache(cache.cloned());
+        .native_unwind_info(false);
     Ok(config)
 }
 
@@ -189,8 +187,7 @@ mod tests {
     fn the_determinism_profile_is_the_published_one_in_every_engine() {
         for backend in BACKENDS {
             for allocation in [Allocation::Pooled, Allocation::OnDemand] {
-                let (engine, got) =
-                    build(NonZeroU32::MIN, *backend, Some(allocation), None).unwrap();
+                let (engine, got) = build(NonZeroU32::MIN, *backend, Some(allocation)).unwrap();
                 assert_eq!(got, allocation);
                 assert_eq!(describe(&engine), include_str!("determinism-profile.txt"));
                 assert_eq!(engine.is_pulley(), *backend != Backend::Native);

@@ -27,6 +27,7 @@
 mod answer;
 mod bindings;
 mod cache;
+mod compiled;
 mod decision;
 mod description;
 mod engine;

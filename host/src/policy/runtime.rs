@@ -8,8 +8,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
-use wasmtime::{Cache, Engine};
 
 use crate::digest::Digest;
 use crate::ids::Catalog;
@@ -18,6 +18,7 @@ use crate::metrics::metrics;
 use super::answer::{self, Asked};
 use super::bindings::{self, GATE, GATE_FUNCTIONS, PolicyPre};
 use super::cache::{self, CompileCache};
+use super::compiled::Compiled;
 use super::decision::Decision;
 use super::description::Description;
 use super::engine::{self, Allocation, Backend};
@@ -73,7 +74,7 @@ pub struct PolicyRuntime {
 struct Inner {
     engine: Engine,
     allocation: Allocation,
-    cache: Option<Cache>,
+    compiled: Option<Compiled>,
     watchdog: Watchdog,
     slots: Slots,
     call_deadline: Duration,
@@ -102,12 +103,12 @@ impl PolicyRuntime {
             backend,
             allocation,
         } = options;
-        let cache = cache::open(&cache);
-        let (engine, allocation) = engine::build(slots, backend, allocation, cache.as_ref())
-            .map_err(RuntimeError::Engine)?;
+        let compiled = cache::open(&cache);
+        let (engine, allocation) =
+            engine::build(slots, backend, allocation).map_err(RuntimeError::Engine)?;
         let watchdog = Watchdog::start(&engine).map_err(RuntimeError::Watchdog)?;
         let slots = Slots::new(slots);
-        let inner = Inner { engine, allocation, cache, watchdog, slots, call_deadline };
+        let inner = Inner { engine, allocation, compiled, watchdog, slots, call_deadline };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -118,8 +119,8 @@ impl PolicyRuntime {
 
     /// What the compile cache did so far; `None` when there is none.
     pub fn cache_use(&self) -> Option<CacheUse> {
-        let cache = self.inner.cache.as_ref()?;
-        Some(CacheUse { hits: cache.cache_hits(), misses: cache.cache_misses() })
+        let (hits, misses) = self.inner.compiled.as_ref()?.uses();
+        Some(CacheUse { hits, misses })
     }
 
     /// Loads a policy: the bytes' digest against the pin before anything else, then that it is a
@@ -176,7 +177,11 @@ impl PolicyRuntime {
         if !store::is_built_in(digest) {
             structure::check(bytes)?;
         }
-        let component = Component::from_binary(engine, bytes).map_err(LoadError::NotAComponent)?;
+        let component = match &self.inner.compiled {
+            Some(compiled) => compiled.load(engine, bytes, digest),
+            None => Component::from_binary(engine, bytes),
+        };
+        let component = component.map_err(LoadError::NotAComponent)?;
         let exports = check_interface(engine, &component)?;
         // The linker stays empty: there is nothing a policy could be given.
         let pre = Linker::new(engine).instantiate_pre(&component).map_err(LoadError::Contract)?;

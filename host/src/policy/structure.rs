@@ -302,7 +302,6 @@ mod tests {
             (walk.branches, COMPONENT_BRANCHES_MAX),
             (walk.squares, COMPONENT_SQUARES_MAX),
             (walk.merges, COMPONENT_MERGES_MAX),
-            (walk.arity, TYPE_ARITY_MAX),
         ] {
             assert!(found > 0 && found * 2 <= max, "{found} of {max}");
         }
