@@ -3,6 +3,7 @@
 //!
 //! `script/bench` runs them all. Like the suites this is code that stops when something does not hold.
 
+pub mod database;
 pub mod figures;
 pub mod peers;
 pub mod shapes;

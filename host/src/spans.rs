@@ -39,7 +39,7 @@ pub const LIST: &[Listed] = &[
     Listed {
         name: "open",
         fields: &["code"],
-        about: "a target session is opened and every isolation check made",
+        about: "a target session is opened and every isolation check made, or one that was kept is taken",
     },
     Listed { name: "claim", fields: &["result", "code"], about: "a receipt's lease is asked for" },
     Listed {

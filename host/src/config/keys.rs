@@ -50,7 +50,8 @@ keys! {
     STATEMENT_BUDGET_SECONDS = "SQL_TARGET_STATEMENT_BUDGET_SECONDS", "seconds, 1 to 86400; default 900: what runs longer is killed; a shorter `socketTimeout` in the URL wins";
     LOCK_WAIT_TIMEOUT_SECONDS = "SQL_TARGET_LOCK_WAIT_TIMEOUT_SECONDS", "seconds, 1 to 3600; default 30: for metadata locks and row locks";
     IDLE_SESSION_SECONDS = "SQL_TARGET_IDLE_SESSION_SECONDS", "seconds, 30 to 86400; default 600: how long the server keeps an idle session and its locks";
-    POOL_SESSIONS_MAX = "SQL_TARGET_POOL_SESSIONS_MAX", "sessions, 1 to 64; default 4";
+    POOL_SESSIONS_MAX = "SQL_TARGET_POOL_SESSIONS_MAX", "sessions, 1 to 64; default 4: kept open between steps";
+    SESSION_REUSE_SECONDS = "SQL_TARGET_SESSION_REUSE_SECONDS", "seconds, 0 to 600; default 60: how long after its isolation was proven a session is used for further steps; 0: for one";
     EXECUTION_COUNT_MAX = "SQL_TARGET_EXECUTION_COUNT_MAX", "executions, 1 to 1000; default 20: after them a step needs a person";
     #[secret]
     CONTROL_JDBC_URL = "CONTROL_JDBC_URL", "required when the target is enabled: the control catalog's `jdbc:mysql:` URL";

@@ -132,8 +132,11 @@ pub struct TargetBounds {
     pub lock_wait_timeout: Duration,
     /// How long the server keeps an idle session of ours.
     pub idle_session: Duration,
-    /// Sessions kept open for reuse.
+    /// Sessions kept open between steps, at most.
     pub pool_sessions_max: usize,
+    /// How long after everything was verified on a session it is used for further steps; zero keeps
+    /// none.
+    pub session_reuse: Duration,
     /// Executions of a step before it needs a person.
     pub execution_count_max: u32,
 }
@@ -152,8 +155,10 @@ impl Default for TargetBounds {
             lock_wait_timeout: Duration::from_secs(30),
             // A holder that vanished without closing keeps its row locks this long, not 8 hours.
             idle_session: Duration::from_mins(10),
-            // One executing and one renewing session for two steps at once.
+            // One for each step that a worker carries out at once by default.
             pool_sessions_max: 4,
+            // A grant that is too many, or a server that moved, is seen within a minute.
+            session_reuse: Duration::from_mins(1),
             // A payload that takes its executor down must not do so for ever.
             execution_count_max: 20,
         }

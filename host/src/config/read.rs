@@ -125,6 +125,7 @@ impl Reader<'_> {
         let idle = self.seconds_or(keys::IDLE_SESSION_SECONDS, 30..=86_400, default.idle_session);
         let pool_default = u64::try_from(default.pool_sessions_max).unwrap_or(1);
         let pool = self.number(keys::POOL_SESSIONS_MAX, 1..=64, pool_default);
+        let reuse = self.seconds_or(keys::SESSION_REUSE_SECONDS, 0..=600, default.session_reuse);
         let executions = self.number(
             keys::EXECUTION_COUNT_MAX,
             1..=1_000,
@@ -140,6 +141,7 @@ impl Reader<'_> {
             lock_wait_timeout: lock?,
             idle_session: idle?,
             pool_sessions_max: usize::try_from(pool?).ok()?,
+            session_reuse: reuse?,
             execution_count_max: u32::try_from(executions?).ok()?,
         })
     }

@@ -65,6 +65,13 @@ pub trait Executor: Send + Sync {
     fn abandon<'a>(&'a self, _step: &'a Step) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
+
+    /// Lets go of what the executor keeps between steps, such as connections: a worker calls it when it
+    /// has no more steps to give. Further steps are carried out all the same. By default nothing is
+    /// kept.
+    fn rest(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The session a policy's reading of SQL assumes, as a target pins it.

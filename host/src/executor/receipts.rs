@@ -38,10 +38,10 @@ impl ExecutorRegistry {
         executor: &ExecutorCode,
         key: &StepKey,
     ) -> Result<Option<bool>, ReceiptUnread> {
-        let Some((target, ledger)) = self.ledger_of(executor) else { return Ok(None) };
-        let mut connection = target.open(&SessionContract::default()).await?;
-        let done = ledger.done(&mut connection, std::slice::from_ref(key)).await;
-        connection.close().await;
-        Ok(Some(!done?.is_empty()))
+        let Some((sessions, ledger)) = self.ledger_of(executor) else { return Ok(None) };
+        let mut connection = sessions.confirmed_session(&SessionContract::default()).await?;
+        let done = ledger.done(&mut connection, std::slice::from_ref(key)).await?;
+        sessions.keep(connection).await;
+        Ok(Some(!done.is_empty()))
     }
 }

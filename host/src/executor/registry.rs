@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::ids::{Catalog, ExecutorCode, InvalidName};
 use crate::ledger::Ledger;
 use crate::policy::{LoadError, Policy, PolicyRuntime, PolicyStore, StoreError};
-use crate::target::Target;
+use crate::target::TargetPool;
 
 /// The catalog a dry run decides for while no target is enabled.
 const REHEARSAL_CATALOG: &str = "tollgate_rehearsal";
@@ -22,14 +22,8 @@ const REHEARSAL_CATALOG: &str = "tollgate_rehearsal";
 pub struct ExecutorRegistry {
     installed: BTreeMap<ExecutorCode, Arc<dyn Executor>>,
     /// `sql-jdbc:v1` while its target is enabled; given out once that was ready.
-    sql: Option<SqlTarget>,
+    sql: Option<Arc<SqlJdbcV1>>,
     reader: StatusReader,
-}
-
-/// `sql-jdbc:v1`, and where it keeps its receipts.
-struct SqlTarget {
-    executor: Arc<SqlJdbcV1>,
-    target: Target,
 }
 
 /// The registry could not be set up.
@@ -121,10 +115,8 @@ impl ExecutorRegistry {
         let reader = StatusReader::new(config, &policy);
         let mut registry = Self { installed: BTreeMap::new(), sql: None, reader };
         registry.install(Arc::new(DryRunV1::new(policy.clone(), catalog)));
-        registry.sql = config.sql_target.as_ref().map(|target| SqlTarget {
-            executor: Arc::new(SqlJdbcV1::new(target, policy)),
-            target: Target::new(target),
-        });
+        registry.sql =
+            config.sql_target.as_ref().map(|target| Arc::new(SqlJdbcV1::new(target, policy)));
         registry.status().await;
         Ok(registry)
     }
@@ -149,7 +141,7 @@ impl ExecutorRegistry {
         match &self.sql {
             None => Err(ExecutorUnavailable::TargetDisabled(code.clone())),
             Some(sql) if self.reader.was_ready() == Some(true) => {
-                let executor: Arc<dyn Executor> = sql.executor.clone();
+                let executor: Arc<dyn Executor> = sql.clone();
                 Ok(executor)
             }
             Some(_) => Err(ExecutorUnavailable::TargetIncomplete(code.clone())),
@@ -157,9 +149,19 @@ impl ExecutorRegistry {
     }
 
     /// Where an executor of ours keeps its receipts.
-    pub(super) fn ledger_of(&self, code: &ExecutorCode) -> Option<(&Target, Ledger)> {
-        let own = self.sql.as_ref().filter(|own| own.executor.code() == code)?;
-        Some((&own.target, Ledger::default()))
+    pub(super) fn ledger_of(&self, code: &ExecutorCode) -> Option<(&TargetPool, Ledger)> {
+        let own = self.sql.as_ref().filter(|own| own.code() == code)?;
+        Some((own.sessions(), Ledger::default()))
+    }
+
+    /// Lets every executor go of what it keeps between steps.
+    pub async fn rest(&self) {
+        for executor in self.installed.values() {
+            executor.rest().await;
+        }
+        if let Some(sql) = &self.sql {
+            sql.rest().await;
+        }
     }
 
     /// The executor that steps are given to.

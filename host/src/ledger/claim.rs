@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::counterpart::{busy_opposite, opposite};
+use super::counterpart::{busy_by, busy_opposite};
 use super::fault::LedgerFault;
 use super::lease::Lease;
 use super::receipt::{LeaseToken, PLUGIN_VERSION_CHARS_MAX, Status};
@@ -12,11 +12,11 @@ use super::shape::ShapeError;
 use super::state::{Answer, Event, LeaseTime, State, Transition, Whose, Write, transition};
 use super::takeover::{self, Remains};
 use super::view::{TAKEN, View};
-use super::{Ledger, sql, writes};
+use super::{Ledger, session, sql, writes};
 use crate::blame::Blame;
 use crate::clock::{Clock, MonotonicClock, jittered};
 use crate::fault_points::{Point, at};
-use crate::ids::{Direction, ExternalReceipt};
+use crate::ids::{Direction, ExternalReceipt, StepKey};
 use crate::metrics::metrics;
 use crate::planted::{Bug, is_planted};
 use crate::target::TargetConnection;
@@ -75,6 +75,10 @@ pub enum ClaimError {
     /// The claim was not written.
     #[error("the step could not be claimed")]
     Fault(#[source] LedgerFault),
+    /// A session that was kept open is not what it was, or is gone. Nothing was claimed: a new
+    /// connection is to be asked.
+    #[error("the session is not what it was verified to be")]
+    NotAsKept,
     /// The row kept changing between reading and writing it.
     #[error("the receipt changed {READS_MAX} times while it was being claimed")]
     Contended,
@@ -89,6 +93,7 @@ impl ClaimError {
             Self::Shape(error) => error.code(),
             Self::AnswerLost { .. } => "claim-answer-lost",
             Self::Fault(fault) => fault.code(),
+            Self::NotAsKept => "session-not-as-kept",
             Self::Contended => "claim-contended",
         }
     }
@@ -100,7 +105,7 @@ impl ClaimError {
             Self::LeaseOutOfBounds { .. } => Blame::Operator,
             Self::Shape(error) => error.blame(),
             Self::AnswerLost { fault, .. } | Self::Fault(fault) => fault.blame(),
-            Self::Contended => Blame::Server,
+            Self::NotAsKept | Self::Contended => Blame::Server,
         }
     }
 
@@ -113,7 +118,7 @@ impl ClaimError {
             }
             Self::Shape(error) => error.help(),
             Self::AnswerLost { fault, .. } | Self::Fault(fault) => fault.help(),
-            Self::Contended => "deliver the step again",
+            Self::NotAsKept | Self::Contended => "deliver the step again",
         }
     }
 
@@ -124,7 +129,7 @@ impl ClaimError {
             | Self::LeaseOutOfBounds { .. }
             | Self::Shape(ShapeError::Unfit(_)) => false,
             Self::Shape(ShapeError::Fault(fault)) | Self::Fault(fault) => fault.is_transient(),
-            Self::AnswerLost { .. } | Self::Contended => true,
+            Self::AnswerLost { .. } | Self::NotAsKept | Self::Contended => true,
         }
     }
 }
@@ -191,7 +196,7 @@ impl Ledger {
     ) -> Result<Claim, ClaimError> {
         check_request(request)?;
         let bound = self.options().statement_timeout;
-        let holder = self.sessions.prepared(connection, bound).await.map_err(ClaimError::Shape)?;
+        let holder = session::prepared(connection, bound).await.map_err(ClaimError::Shape)?;
         let claiming = Claiming { ledger: self, request, token, holder };
         match claiming.run(connection).await {
             Ok(claim) => {
@@ -199,8 +204,9 @@ impl Ledger {
                 Ok(claim)
             }
             Err(Stop::Contended) => Err(ClaimError::Contended),
+            Err(Stop::NotAsKept) => Err(ClaimError::NotAsKept),
             Err(Stop::Fault(fault)) if fault.is_lost_shape() => {
-                self.sessions.forget(connection);
+                session::forget(connection);
                 self.check_shape(connection).await.map_err(ClaimError::Shape)?;
                 Err(ClaimError::Fault(fault))
             }
@@ -228,6 +234,7 @@ fn check_request(request: &ClaimRequest) -> Result<(), ClaimError> {
 /// Why a claim stopped without an answer.
 pub(super) enum Stop {
     Contended,
+    NotAsKept,
     Fault(LedgerFault),
 }
 
@@ -259,7 +266,11 @@ impl Claiming<'_> {
                 return Ok(busy_previous(remains));
             }
             let Some(write) = claim.write else {
-                return self.answered(connection, &view, claim.answer, sent_at).await;
+                let around = match claim.answer {
+                    Answer::Granted => self.opposite(connection).await?,
+                    _ => None,
+                };
+                return self.answered(connection, &view, claim.answer, sent_at, around).await;
             };
             let turn = self.turned(&view);
             if turn.answer != Answer::Turned {
@@ -274,8 +285,10 @@ impl Claiming<'_> {
                 Some(_) => self.write_turning(connection, &view, write).await,
             };
             match yielded(written).await {
-                Ok(true) => return self.answered(connection, &view, claim.answer, sent_at).await,
-                Ok(false) => {}
+                Ok(Written::Yes { opposite }) => {
+                    return self.answered(connection, &view, claim.answer, sent_at, opposite).await;
+                }
+                Ok(Written::No) => {}
                 // A holder that stopped between its completion and its COMMIT has the row locked. If
                 // its lease is still over, it is ended first and the row is written then; the kill
                 // undoes its completion, as losing its token would have.
@@ -297,12 +310,13 @@ impl Claiming<'_> {
         view: &View,
         answer: Answer,
         sent_at: Instant,
+        opposite: Option<StepKey>,
     ) -> Result<Claim, Stop> {
         if is_abandoned(view.state) && matches!(answer, Answer::Granted | Answer::ClearPrevious) {
             metrics().takeover();
         }
         if answer == Answer::Granted {
-            return self.granted(connection, view, sent_at).await;
+            return self.granted(connection, view, sent_at, opposite).await;
         }
         if answer == Answer::ClearPrevious {
             return self.clear_previous(connection, view).await;
@@ -341,12 +355,13 @@ impl Claiming<'_> {
         connection: &mut TargetConnection,
         view: &View,
         sent_at: Instant,
+        seen: Option<StepKey>,
     ) -> Result<Claim, Stop> {
-        if let Some(key) = self.opposite(connection).await? {
+        if let Some(key) = seen {
             let withdraw =
                 writes::withdraw(&self.request.key, &self.token, "opposite-direction-running");
             sql::execute(connection, self.bound(), &withdraw).await?;
-            return Ok(Claim::Busy(opposite(key)));
+            return Ok(Claim::Busy(busy_by(key)));
         }
         let counted = matches!(view.state, State::Running { whose: Whose::Mine, .. });
         let before = view.row.as_ref().map_or(0, |row| row.receipt.execution_count);
@@ -375,11 +390,13 @@ impl Claiming<'_> {
         if write == Some(Write::Adopt) && answer == Answer::Granted {
             let adopt =
                 writes::adopt(&self.request.key, &self.token, self.request.lease, &self.holder);
-            let adopted = sql::execute(connection, self.bound(), &adopt);
-            if at(Point::Adopt, adopted).await? == 1 {
-                return self.granted(connection, view, sent_at).await;
-            }
-            return Err(Stop::Contended);
+            let adopted = self.write_and_look(connection, &adopt);
+            return match at(Point::Adopt, adopted).await? {
+                Written::Yes { opposite } => {
+                    self.granted(connection, view, sent_at, opposite).await
+                }
+                Written::No => Err(Stop::Contended),
+            };
         }
         let give_back = writes::give_back(&self.request.key, &self.token);
         sql::execute(connection, self.bound(), &give_back).await?;
@@ -395,10 +412,13 @@ impl Claiming<'_> {
         view: &View,
     ) -> Result<Option<Remains>, LedgerFault> {
         let rows = [view.row.as_ref(), view.counterpart.as_ref()];
-        for holder in rows.into_iter().flatten().filter_map(|row| row.holder.as_ref()) {
-            if *holder == self.holder {
+        for row in rows.into_iter().flatten() {
+            // The session of a step that is done may be at another one by now.
+            let is_done = row.receipt.status == Status::Succeeded;
+            let Some(holder) = row.holder.as_ref().filter(|it| !is_done && **it != self.holder)
+            else {
                 continue;
-            }
+            };
             let wait = self.ledger.options().previous_session_wait;
             let remains = takeover::clear(connection, holder, self.bound(), wait).await?;
             if remains.is_some() {
@@ -413,10 +433,33 @@ impl Claiming<'_> {
         connection: &mut TargetConnection,
         view: &View,
         write: Write,
-    ) -> Result<bool, LedgerFault> {
+    ) -> Result<Written, LedgerFault> {
         let statement = self.statement(view, write);
-        let written = sql::execute(connection, self.bound(), &statement);
-        applied(at(Point::ClaimInsert, written).await)
+        at(Point::ClaimInsert, self.write_and_look(connection, &statement)).await
+    }
+
+    /// Sends a write, committed by itself, and behind it the look around.
+    async fn write_and_look(
+        &self,
+        connection: &mut TargetConnection,
+        statement: &str,
+    ) -> Result<Written, LedgerFault> {
+        let statements = [statement, &self.look_around()];
+        let mut answers = sql::several(connection, self.bound(), &statements).await;
+        if applied(answers.changed())? {
+            Ok(Written::Yes { opposite: answers.row()?.value("opposite")? })
+        } else {
+            Ok(Written::No)
+        }
+    }
+
+    /// The look around by itself, where nothing was written.
+    async fn opposite(
+        &self,
+        connection: &mut TargetConnection,
+    ) -> Result<Option<StepKey>, LedgerFault> {
+        let row = sql::row(connection, self.bound(), &self.look_around()).await?;
+        Ok(row.value("opposite")?)
     }
 
     /// The conditional statement of a claim's write.
@@ -460,14 +503,23 @@ pub(super) fn applied(result: Result<u64, LedgerFault>) -> Result<bool, LedgerFa
     }
 }
 
+/// What became of a claim's write.
+pub(super) enum Written {
+    /// The row is not as it was read.
+    No,
+    /// It applied and is committed. The other direction, seen after that: a step of the same plugin
+    /// that runs.
+    Yes { opposite: Option<StepKey> },
+}
+
 /// A write that was rolled back for another transaction did not apply: the row is read again, after
 /// a pause that takes those who met out of step.
-pub(super) async fn yielded(result: Result<bool, LedgerFault>) -> Result<bool, LedgerFault> {
+pub(super) async fn yielded(result: Result<Written, LedgerFault>) -> Result<Written, LedgerFault> {
     match result {
         Err(fault) if fault.is_deadlock() => {
             tracing::debug!(code = fault.code(), "a claim met another transaction");
             MonotonicClock.sleep(jittered(DEADLOCK_PAUSE)).await;
-            Ok(false)
+            Ok(Written::No)
         }
         result => result,
     }

@@ -4,7 +4,7 @@
 //! written in the transaction that claims that compensation. A forward step that was turned never runs
 //! again; one that never ran gets a row that bars it, so that a late delivery finds it barred.
 
-use super::claim::{Claiming, Stop, applied, yielded};
+use super::claim::{Claiming, Stop, Written, applied, yielded};
 use super::fault::LedgerFault;
 use super::receipt::{IdentityField, StepIdentity};
 use super::request::{Busy, BusyReason, Claim, Counterpart};
@@ -91,7 +91,7 @@ impl Claiming<'_> {
             _ => Claim::Busy(Busy {
                 lease_deadline: Some(forward.receipt.lease_deadline.clone()),
                 retry_after: forward.lease_left,
-                ..opposite(forward.receipt.key.clone())
+                ..busy_by(forward.receipt.key.clone())
             }),
         }))
     }
@@ -102,9 +102,9 @@ impl Claiming<'_> {
         connection: &mut TargetConnection,
         view: &View,
         write: Write,
-    ) -> Result<bool, LedgerFault> {
+    ) -> Result<Written, LedgerFault> {
         let Some(forward) = &view.counterpart else {
-            return Ok(false);
+            return Ok(Written::No);
         };
         let statements = [writes::turn(forward, &self.request.key), self.statement(view, write)];
         self.all_or_none(connection, &statements).await
@@ -113,9 +113,9 @@ impl Claiming<'_> {
     async fn write_not_applicable(
         &self,
         connection: &mut TargetConnection,
-    ) -> Result<bool, LedgerFault> {
+    ) -> Result<Written, LedgerFault> {
         let Some(counterpart) = self.turning() else {
-            return Ok(false);
+            return Ok(Written::No);
         };
         let statements = [
             writes::insert_barred(self.request, counterpart),
@@ -124,30 +124,38 @@ impl Claiming<'_> {
         self.all_or_none(connection, &statements).await
     }
 
+    /// Both are sent at once, whatever becomes of the first: only when both applied they are committed.
     async fn all_or_none(
         &self,
         connection: &mut TargetConnection,
-        statements: &[String],
-    ) -> Result<bool, LedgerFault> {
+        [first, second]: &[String; 2],
+    ) -> Result<Written, LedgerFault> {
         let bound = self.ledger.options().statement_timeout;
-        sql::execute(connection, bound, "START TRANSACTION").await?;
-        for statement in statements {
-            let written = applied(sql::execute(connection, bound, statement).await);
-            if !matches!(written, Ok(true)) {
-                if written.as_ref().is_err_and(LedgerFault::effect_is_unknown) {
-                    return written;
-                }
-                sql::execute(connection, bound, "ROLLBACK").await?;
-                return written;
+        let statements = ["START TRANSACTION", first, second];
+        let mut answers = sql::several(connection, bound, &statements).await;
+        answers.changed()?;
+        for _ in 0..2 {
+            let written = applied(answers.changed());
+            if matches!(written, Ok(true)) {
+                continue;
             }
+            if !written.as_ref().is_err_and(LedgerFault::effect_is_unknown) {
+                sql::execute(connection, bound, "ROLLBACK").await?;
+            }
+            return written.map(|_| Written::No);
         }
-        at(Point::ClaimCommit, sql::execute(connection, bound, "COMMIT")).await?;
-        Ok(true)
+        let commit = async {
+            let look = self.look_around();
+            let mut answers = sql::several(connection, bound, &["COMMIT", &look]).await;
+            answers.changed()?;
+            Ok(Written::Yes { opposite: answers.row()?.value("opposite")? })
+        };
+        at(Point::ClaimCommit, commit).await
     }
 }
 
 /// Busy: the plugin is moving in the other direction.
-pub(super) fn opposite(key: StepKey) -> Busy {
+pub(super) fn busy_by(key: StepKey) -> Busy {
     Busy {
         reason: BusyReason::OppositeRunning { key },
         lease_deadline: None,
@@ -158,5 +166,5 @@ pub(super) fn opposite(key: StepKey) -> Busy {
 /// Busy by whatever the view shows to be in the way.
 pub(super) fn busy_opposite(view: &View, own: &StepKey) -> Claim {
     let by = view.row.as_ref().and_then(|row| row.receipt.counterpart.clone());
-    Claim::Busy(opposite(view.opposite.clone().or(by).unwrap_or_else(|| own.clone())))
+    Claim::Busy(busy_by(view.opposite.clone().or(by).unwrap_or_else(|| own.clone())))
 }

@@ -53,8 +53,6 @@ pub use request::{Busy, BusyReason, Claim, ClaimRequest, Counterpart};
 pub use shape::{SCHEMA_VERSION, ShapeError, ShapeProblem};
 pub use takeover::Remains;
 
-use session::Sessions;
-
 /// The bounds of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerOptions {
@@ -82,13 +80,12 @@ impl Default for LedgerOptions {
 #[derive(Debug, Default)]
 pub struct Ledger {
     options: LedgerOptions,
-    sessions: Sessions,
 }
 
 impl Ledger {
     /// A ledger with these bounds.
     pub fn new(options: LedgerOptions) -> Self {
-        Self { options, sessions: Sessions::default() }
+        Self { options }
     }
 
     /// The bounds.

@@ -1,13 +1,14 @@
 //! Keeping a lease, knowing that one still has it, and giving it back.
 
 use super::fault::LedgerFault;
-use super::inspection::own_row;
+use super::inspection::{own_row, own_row_query, own_state_in};
 use super::lease::Lease;
-use super::state::{Answer, Event, transition};
+use super::state::{Answer, Event, State, transition};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
 use crate::fault_points::{Point, at};
 use crate::metrics::{RenewedLease, metrics};
+use crate::session::Columns;
 use crate::target::TargetConnection;
 
 /// The lease was not prolonged.
@@ -155,6 +156,33 @@ impl Ledger {
         }
     }
 
+    /// Sets the lease's session for its payload and checks the lease, in one round trip; with it goes a
+    /// look of the caller's, if any: a query, whose rows are given back. From here on what the payload's DML
+    /// does stays uncommitted.
+    ///
+    /// # Errors
+    ///
+    /// Nothing of the payload must be sent.
+    pub(crate) async fn begin(
+        &self,
+        connection: &mut TargetConnection,
+        lease: &Lease,
+        look: Option<&str>,
+    ) -> Result<Vec<Columns>, HoldError> {
+        let bound = self.options().statement_timeout;
+        let (setting, query) = (connection.payload_setting(), own_row_query(lease, ""));
+        let sent = async {
+            let statements: Vec<&str> = look.into_iter().chain([&*setting, &*query]).collect();
+            let mut answers = sql::several(connection, bound, &statements).await;
+            let seen = if look.is_some() { answers.rows()? } else { Vec::new() };
+            answers.changed()?;
+            let (state, _) = own_state_in(self, lease, answers.rows())?;
+            Ok::<_, LedgerFault>((seen, state))
+        };
+        let (seen, state) = at(Point::HoldCheck, sent).await?;
+        held(state).map(|()| seen)
+    }
+
     /// Checks, before a statement of the payload is sent, that the lease is still this holder's and open.
     ///
     /// It reads without a lock, so the payload's own session may ask inside its transaction.
@@ -168,11 +196,15 @@ impl Ledger {
         lease: &Lease,
     ) -> Result<(), HoldError> {
         let (state, _) = at(Point::HoldCheck, own_row(self, connection, lease, "")).await?;
-        match transition(state, Event::Check).answer {
-            Answer::Held => Ok(()),
-            Answer::LeaseOver => Err(HoldError::LeaseOver),
-            Answer::RowLost => Err(HoldError::RowLost),
-            _ => Err(HoldError::LeaseLost),
-        }
+        held(state)
+    }
+}
+
+fn held(state: State) -> Result<(), HoldError> {
+    match transition(state, Event::Check).answer {
+        Answer::Held => Ok(()),
+        Answer::LeaseOver => Err(HoldError::LeaseOver),
+        Answer::RowLost => Err(HoldError::RowLost),
+        _ => Err(HoldError::LeaseLost),
     }
 }

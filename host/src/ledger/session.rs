@@ -1,7 +1,5 @@
-//! What is done once on a connection before its first claim.
+//! What is done once on a session before its first claim.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::fault::LedgerFault;
@@ -10,56 +8,32 @@ use super::shape::{self, ShapeError};
 use super::sql::{self, literal};
 use crate::target::TargetConnection;
 
-/// Sessions remembered; a forgotten one is only prepared again.
-const SESSIONS_MAX: usize = 1024;
-
-/// The sessions that were prepared and what they are called in a receipt.
-#[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<VecDeque<Holder>>);
-
-impl Sessions {
-    /// The connection's session, prepared for claims.
-    ///
-    /// The first time on a session this checks the ledger's shape and takes the session's marker: a
-    /// user-level lock under a random name. The server frees it when the session is gone and rolled
-    /// back, and not earlier; `IS_USED_LOCK` tells anyone, without any privilege, which session holds
-    /// it. It confirms whom to kill and never decides who owns a step: on a server that has no such
-    /// locks the session is known only by its name in the leading comment of its statements.
-    pub(super) async fn prepared(
-        &self,
-        connection: &mut TargetConnection,
-        bound: Duration,
-    ) -> Result<Holder, ShapeError> {
-        if let Some(holder) = self.find(connection) {
-            return Ok(holder);
-        }
+/// The connection's session, prepared for claims.
+///
+/// The first time on a session this checks the ledger's shape and takes the session's marker: a
+/// user-level lock under a random name. The server frees it when the session is gone and rolled
+/// back, and not earlier; `IS_USED_LOCK` tells anyone, without any privilege, which session holds
+/// it. It confirms whom to kill and never decides who owns a step: on a server that has no such
+/// locks the session is known only by its name in the leading comment of its statements.
+pub(super) async fn prepared(
+    connection: &mut TargetConnection,
+    bound: Duration,
+) -> Result<Holder, ShapeError> {
+    if connection.marker().is_none() {
         shape::check(connection, bound).await?;
-        let holder = Holder {
-            session_id: connection.session_id(),
-            marker: take_marker(connection, bound).await?,
-            server: server_of(connection),
-        };
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.truncate(SESSIONS_MAX - 1);
-        sessions.push_front(holder.clone());
-        Ok(holder)
+        let marker = take_marker(connection, bound).await?;
+        connection.set_marker(Some(marker));
     }
+    Ok(Holder {
+        session_id: connection.session_id(),
+        marker: connection.marker().unwrap_or_default().to_owned(),
+        server: server_of(connection),
+    })
+}
 
-    /// Forgets the session, so that its next claim checks the shape again.
-    pub(super) fn forget(&self, connection: &TargetConnection) {
-        let server = server_of(connection);
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|held| held.session_id != connection.session_id() || held.server != server);
-    }
-
-    fn find(&self, connection: &TargetConnection) -> Option<Holder> {
-        let server = server_of(connection);
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions
-            .iter()
-            .find(|held| held.session_id == connection.session_id() && held.server == server)
-            .cloned()
-    }
+/// Has the next claim on this session check the shape again.
+pub(super) fn forget(connection: &mut TargetConnection) {
+    connection.set_marker(None);
 }
 
 /// The server process as receipts name it.

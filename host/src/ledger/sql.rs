@@ -3,13 +3,15 @@
 //! Ledger statements go through the text protocol, so that each is one round trip on a connection
 //! that never saw it before. That is safe because of [`literal`], the only way a value gets into one.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
 use super::fault::LedgerFault;
-use crate::session::Columns;
+pub(super) use crate::session::literal;
+use crate::session::{self, Answer, Columns};
 use crate::target::TargetConnection;
 
 /// The ledger's table, as the script names it.
@@ -17,22 +19,6 @@ pub(super) const TABLE: &str = "factory_plugin_target_receipt";
 
 /// The key that makes a step unique. Reads force it, so that a ledger without it answers no claim.
 pub(super) const UNIQUE_KEY: &str = "uk_factory_plugin_target_receipt_key";
-
-/// The value as an SQL literal that means the same under every `sql_mode` and character set.
-///
-/// Names of ours are ASCII without quotes or backslashes and are written as they are; any other text
-/// is written as hexadecimal digits.
-pub(super) fn literal(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte);
-    if text.bytes().all(plain) {
-        return format!("'{text}'");
-    }
-    let mut hex = String::with_capacity(2 * text.len());
-    for digit in text.bytes().flat_map(|byte| [byte >> 4, byte & 0xf]) {
-        hex.extend(char::from_digit(u32::from(digit), 16));
-    }
-    format!("CONVERT(0x{hex} USING utf8mb4)")
-}
 
 /// [`literal`], or `NULL`.
 pub(super) fn literal_or_null(text: Option<&str>) -> String {
@@ -79,8 +65,51 @@ pub(super) async fn row(
     query: &str,
 ) -> Result<Columns, LedgerFault> {
     let mut rows = rows(connection, bound, query).await?;
-    rows.pop().ok_or(LedgerFault::Unreadable { column: "a row that must be there" })
+    rows.pop().ok_or(MISSING_ROW)
 }
+
+/// What several statements answered, in their order.
+pub(super) struct Answers {
+    given: VecDeque<Answer>,
+    fault: Option<LedgerFault>,
+}
+
+/// Runs statements of the ledger in one round trip, all within the bound; see [`session::several`].
+pub(super) async fn several(
+    connection: &mut TargetConnection,
+    bound: Duration,
+    statements: &[&str],
+) -> Answers {
+    let mut given = Vec::with_capacity(statements.len());
+    let run = session::several(connection.conn(), statements, &mut given);
+    let fault = bounded(bound, run).await.err();
+    Answers { given: given.into(), fault }
+}
+
+impl Answers {
+    /// How many rows the next statement changed.
+    pub(super) fn changed(&mut self) -> Result<u64, LedgerFault> {
+        Ok(self.next()?.changed)
+    }
+
+    /// The rows of the next one.
+    pub(super) fn rows(&mut self) -> Result<Vec<Columns>, LedgerFault> {
+        Ok(self.next()?.rows.into_iter().map(Columns::from).collect())
+    }
+
+    /// The row of the next one, which always gives one.
+    pub(super) fn row(&mut self) -> Result<Columns, LedgerFault> {
+        self.rows()?.pop().ok_or(MISSING_ROW)
+    }
+
+    /// An error stands in the place of the answer that did not come, and of all after it.
+    fn next(&mut self) -> Result<Answer, LedgerFault> {
+        let lost = || self.fault.clone().unwrap_or(LedgerFault::AnswerLost);
+        self.given.pop_front().ok_or_else(lost)
+    }
+}
+
+const MISSING_ROW: LedgerFault = LedgerFault::Unreadable { column: "a row that must be there" };
 
 async fn bounded<T>(
     bound: Duration,
@@ -89,28 +118,5 @@ async fn bounded<T>(
     match tokio::time::timeout(bound, run).await {
         Ok(answer) => answer.map_err(|error| LedgerFault::from_driver(&error)),
         Err(_) => Err(LedgerFault::TimedOut { bound }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_written_as_they_are() {
-        assert_eq!(literal("plan-7:step.3_A"), "'plan-7:step.3_A'");
-        assert_eq!(literal(""), "''");
-    }
-
-    #[test]
-    fn no_text_ends_its_literal() {
-        for text in ["'", "\\", "a\\' OR 1=1 -- ", "\0", "é", "\u{bf27}", "\n", "\"", "`"] {
-            let literal = literal(text);
-            let hex = literal
-                .strip_prefix("CONVERT(0x")
-                .and_then(|rest| rest.strip_suffix(" USING utf8mb4)"))
-                .unwrap();
-            assert!(hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{literal}");
-        }
     }
 }

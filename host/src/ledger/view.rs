@@ -1,8 +1,6 @@
 //! What a claim reads in one round trip, reduced to a state of the machine.
 
-use std::time::Duration;
-
-use super::claim::Claiming;
+use super::claim::{Claiming, Stop};
 use super::fault::LedgerFault;
 use super::receipt::{IdentityField, Status, StepIdentity};
 use super::request::ClaimRequest;
@@ -40,17 +38,41 @@ impl Claiming<'_> {
     /// The read takes no lock: a lock would make it wait behind the very holder it may have to kill.
     /// What it shows may be old by the time it is acted on, so every write names what was read, and
     /// SUCCEEDED, the one thing that is acted on without a write, is final.
-    pub(super) async fn read(
+    ///
+    /// The same round trip tells whether the session still is what it was verified to be. What an earlier
+    /// user left in it is undone first.
+    pub(super) async fn read(&self, connection: &mut TargetConnection) -> Result<View, Stop> {
+        let was_confirmed = connection.is_confirmed();
+        let restores = connection.is_to_be_restored();
+        let rows = match self.rows(connection, restores).await {
+            // Nothing was written on it: whatever is the matter, another session may do.
+            Err(_) if !was_confirmed => return Err(Stop::NotAsKept),
+            answer => answer?,
+        };
+        if confirms(connection, &rows)? {
+            return Ok(self.view(&rows)?);
+        }
+        let rows = self.rows(connection, true).await?;
+        if confirms(connection, &rows)? { Ok(self.view(&rows)?) } else { Err(Stop::NotAsKept) }
+    }
+
+    async fn rows(
         &self,
         connection: &mut TargetConnection,
-    ) -> Result<View, LedgerFault> {
+        restores: bool,
+    ) -> Result<Vec<Columns>, LedgerFault> {
         let bound = self.ledger.options().statement_timeout;
-        let mut rows = sql::rows(connection, bound, &self.query()).await?;
-        if rows.first().is_some_and(|row| matches!(row.flag("autocommit"), Ok(false))) {
-            leave_transaction(connection, bound).await?;
-            rows = sql::rows(connection, bound, &self.query()).await?;
+        let query = self.query(connection.standing());
+        if !restores {
+            return sql::rows(connection, bound, &query).await;
         }
-        self.view(&rows)
+        let [rollback, enter, set] = connection.restoring();
+        let statements = [rollback.as_str(), &enter, &set, &query];
+        let mut answers = sql::several(connection, bound, &statements).await;
+        for _ in 0..3 {
+            answers.changed()?;
+        }
+        answers.rows()
     }
 
     /// A step of the same plugin and environment that runs in the other direction, or whose holder's
@@ -73,20 +95,16 @@ impl Claiming<'_> {
         )
     }
 
-    pub(super) async fn opposite(
-        &self,
-        connection: &mut TargetConnection,
-    ) -> Result<Option<StepKey>, LedgerFault> {
-        let bound = self.ledger.options().statement_timeout;
-        let query = format!("SELECT {} AS opposite", self.opposite_running());
-        Ok(sql::row(connection, bound, &query).await?.value("opposite")?)
+    /// The look around after a write that granted the step: sent behind that write, so that it sees what
+    /// was committed until then.
+    pub(super) fn look_around(&self) -> String {
+        format!("SELECT {} AS opposite", self.opposite_running())
     }
 
     /// The first row is the step's, all NULL when there is none; a second one is its counterpart's.
-    fn query(&self) -> String {
+    fn query(&self, standing: &str) -> String {
         let key = literal(self.request.key.as_str());
-        let scalars =
-            format!("@@autocommit AS autocommit, {} AS opposite", self.opposite_running());
+        let scalars = format!("{standing} AS standing, {} AS opposite", self.opposite_running());
         let other = match &self.request.counterpart {
             Some(counterpart) => format!(
                 "FROM {TABLE} c FORCE INDEX ({UNIQUE_KEY}) WHERE c.step_idempotency_key = {}",
@@ -101,7 +119,7 @@ impl Claiming<'_> {
         format!(
             "SELECT 0 AS part, {scalars}, {} FROM (SELECT 1 AS one) o LEFT JOIN {TABLE} r \
              FORCE INDEX ({UNIQUE_KEY}) ON r.step_idempotency_key = {key} \
-             UNION ALL SELECT 1, 1, NULL, {} {other}",
+             UNION ALL SELECT 1, NULL, NULL, {} {other}",
             selection("r"),
             selection("c"),
         )
@@ -218,12 +236,8 @@ fn differences(request: &ClaimRequest, row: &LedgerRow) -> Vec<IdentityField> {
     fields
 }
 
-/// Ends whatever transaction an earlier user of the connection left open, undoing it.
-async fn leave_transaction(
-    connection: &mut TargetConnection,
-    bound: Duration,
-) -> Result<(), LedgerFault> {
-    sql::execute(connection, bound, "ROLLBACK").await?;
-    sql::execute(connection, bound, "SET SESSION autocommit = 1").await?;
-    Ok(())
+/// Whether what was read of the session is what it was verified to be.
+fn confirms(connection: &mut TargetConnection, rows: &[Columns]) -> Result<bool, LedgerFault> {
+    let found = rows.first().map(|row| row.text("standing")).transpose()?.flatten();
+    Ok(connection.confirm(found.as_deref()))
 }

@@ -92,6 +92,8 @@ metrics! {
         "Time that opening and verifying a target connection took";
     TARGET_SESSIONS = "tollgate_target_sessions", Gauge, [], true,
         "Target sessions of this process that are open now";
+    TARGET_SESSIONS_IDLE = "tollgate_target_sessions_idle", Gauge, [], true,
+        "Of them, sessions that are kept for the next step";
     BUILD_INFO = "tollgate_build_info", Gauge, ["version"], false,
         "Always 1: the version of this process";
     WORKER_READY = "tollgate_worker_ready", Gauge, [], false,

@@ -74,6 +74,7 @@ pub struct Metrics {
     target_opens: Family<ResultLabels, Counter>,
     target_open_seconds: Histogram,
     target_sessions: Gauge,
+    target_sessions_idle: Gauge,
 }
 
 /// Which lease was renewed.
@@ -107,6 +108,7 @@ impl Metrics {
             target_opens: Family::default(),
             target_open_seconds: Histogram::new(OPEN_SECONDS),
             target_sessions: Gauge::default(),
+            target_sessions_idle: Gauge::default(),
         };
         let registry = &mut new.registry;
         register(registry, &list::DECISIONS, new.decisions.clone());
@@ -119,6 +121,7 @@ impl Metrics {
         register(registry, &list::TARGET_OPENS, new.target_opens.clone());
         register(registry, &list::TARGET_OPEN_SECONDS, new.target_open_seconds.clone());
         register(registry, &list::TARGET_SESSIONS, new.target_sessions.clone());
+        register(registry, &list::TARGET_SESSIONS_IDLE, new.target_sessions_idle.clone());
         new
     }
 
@@ -169,6 +172,12 @@ impl Metrics {
     pub fn target_session(&'static self) -> OpenSession {
         self.target_sessions.inc();
         OpenSession(&self.target_sessions)
+    }
+
+    /// A target session is kept for the next step for as long as this is kept.
+    pub fn idle_target_session(&'static self) -> OpenSession {
+        self.target_sessions_idle.inc();
+        OpenSession(&self.target_sessions_idle)
     }
 
     /// Everything in the text format that Prometheus reads, with what `beside` holds.

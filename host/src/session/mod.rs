@@ -7,15 +7,19 @@
 mod columns;
 mod failure;
 mod identity;
+mod literal;
 mod open;
 mod pin;
+mod several;
 mod variables;
 
 pub(crate) use columns::{Columns, UnreadableColumn};
 pub use failure::{ServerFailure, TlsProblem};
 pub(crate) use identity::IDENTITY_VARIABLES;
 pub use identity::{Flavour, ServerIdentity, ServerVersion};
+pub(crate) use literal::literal;
 pub(crate) use open::{SessionSpec, close, open};
 pub use pin::PinMismatch;
 pub(crate) use pin::{Pin, SECURE_CLOCK, Wanted, pin};
+pub(crate) use several::{Answer, several};
 pub(crate) use variables::Variables;

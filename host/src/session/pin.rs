@@ -154,8 +154,13 @@ impl Pin {
         Self { optional: true, ..self }
     }
 
+    /// Whether it has a value of its own to be read back. The session's clock has another every time.
+    pub(crate) fn is_read_back(&self) -> bool {
+        self.wanted != Wanted::Anything
+    }
+
     /// The name this server has for it.
-    fn name_in(&self, known: &Variables) -> Option<&'static str> {
+    pub(crate) fn name_in(&self, known: &Variables) -> Option<&'static str> {
         self.names.iter().copied().find(|name| known.value(name).is_some())
     }
 

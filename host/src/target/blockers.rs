@@ -10,6 +10,7 @@ use mysql_async::prelude::Queryable as _;
 
 use super::connection::TargetConnection;
 use crate::digest::Digest;
+use crate::session::literal;
 
 /// Sessions named at most: the oldest transactions are the likeliest.
 const BLOCKERS_MAX: usize = 3;
@@ -77,16 +78,10 @@ fn blockers(rows: Vec<Row>, is_certain: bool) -> Vec<Blocker> {
 /// Holders of metadata locks: MySQL's Performance Schema (manual, "The `metadata_locks` Table"), and
 /// MariaDB's plugin `METADATA_LOCK_INFO`. A server has one of them at most, and refuses the other.
 fn lock_queries(catalog: &str, tables: &[&str]) -> [String; 2] {
-    // Names of the catalog's tables as hexadecimal digits: they end no literal.
-    let hex = |name: &str| -> String {
-        let digits = name.bytes().flat_map(|byte| [byte >> 4, byte & 0xf]);
-        let digits: String =
-            digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect();
-        format!("CONVERT(0x{digits} USING utf8mb4)")
-    };
-    let names: Vec<String> = tables.iter().copied().filter(|it| !it.is_empty()).map(hex).collect();
+    let names: Vec<String> =
+        tables.iter().copied().filter(|it| !it.is_empty()).map(literal).collect();
     let names = if names.is_empty() { "NULL".to_owned() } else { names.join(", ") };
-    let catalog = hex(catalog);
+    let catalog = literal(catalog);
     [
         format!(
             "SELECT DISTINCT t.PROCESSLIST_ID, t.PROCESSLIST_TIME, t.PROCESSLIST_INFO \

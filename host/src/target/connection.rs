@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
+use mysql_async::consts::StatusFlags;
 
+use super::contract::SessionContract;
 use super::grants::GrantFinding;
+use super::kept::Standing;
 use super::pins;
 use crate::ids::Catalog;
 use crate::metrics::OpenSession;
@@ -49,6 +52,9 @@ impl TargetWarning {
     }
 }
 
+/// How long a kept session may take to say what it is. One that takes longer is not worth waiting for.
+const CONFIRM_BUDGET: Duration = Duration::from_secs(5);
+
 /// An open connection to the target, verified and pinned.
 ///
 /// Dropping it closes it as well, in the background; after an error drop it or close it, it is
@@ -61,6 +67,14 @@ pub struct TargetConnection {
     pub(super) catalog: Catalog,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) warnings: Vec<TargetWarning>,
+    pub(super) contract: SessionContract,
+    pub(super) standing: Standing,
+    /// Whether it was seen to be as it was verified, since it was last taken into use.
+    pub(super) is_confirmed: bool,
+    /// Whether it was set as a payload's session is, and not put back since.
+    pub(super) is_payloads: bool,
+    /// What the session is called in receipts, once it was prepared for claims.
+    pub(super) marker: Option<String>,
     pub(super) lock_wait: Duration,
     pub(super) _counted: OpenSession,
 }
@@ -102,10 +116,95 @@ impl TargetConnection {
         &self.warnings
     }
 
-    /// What a payload's session is `SET` to besides its pins: its statements may wait longer for a
-    /// lock than the host's own.
-    pub(crate) fn payload_setting(&self) -> String {
-        pins::patience(self.lock_wait)
+    /// The session it was asked for as.
+    pub(super) fn contract(&self) -> &SessionContract {
+        &self.contract
+    }
+
+    /// When every check had last held on it, on the host's monotonic clock.
+    pub(super) fn verified_at(&self) -> Instant {
+        self.standing.verified_at
+    }
+
+    /// Whether its last answer left a transaction open.
+    pub(super) fn is_in_transaction(&self) -> bool {
+        self.conn.last_ok_packet().is_some_and(|answer| {
+            answer.status_flags().contains(StatusFlags::SERVER_STATUS_IN_TRANS)
+        })
+    }
+
+    /// It is put aside: before its next use it has to be confirmed.
+    pub(super) fn is_kept(&mut self) {
+        self.is_confirmed = false;
+    }
+
+    /// What a payload's session is `SET` to: what its DML does stays uncommitted, and its statements
+    /// may wait longer for a lock than the host's own.
+    pub(crate) fn payload_setting(&mut self) -> String {
+        self.is_payloads = true;
+        format!("SET SESSION autocommit = 0, {}", pins::patience(self.lock_wait))
+    }
+
+    /// Whether [`TargetConnection::restoring`] is to be sent before anything else: a payload's setting is
+    /// to be undone, or the session was kept.
+    pub(crate) fn is_to_be_restored(&self) -> bool {
+        self.is_payloads || !self.is_confirmed
+    }
+
+    /// The statements that undo [`TargetConnection::payload_setting`] and a transaction that is open.
+    ///
+    /// ROLLBACK comes first, since turning `autocommit` on would commit (MySQL manual, "autocommit,
+    /// Commit, and Rollback"). What an account may do in its catalog holds from the last USE on, so
+    /// that what was revoked since is noticed (MySQL manual, "When Privilege Changes Take Effect").
+    pub(crate) fn restoring(&self) -> [String; 3] {
+        let patience = pins::patience(pins::own_patience(self.lock_wait));
+        [
+            "ROLLBACK".to_owned(),
+            format!("USE `{}`", self.catalog),
+            format!("SET SESSION autocommit = 1, {patience}"),
+        ]
+    }
+
+    /// The SQL expression that says what the session is, for [`TargetConnection::confirm`].
+    pub(crate) fn standing(&self) -> &str {
+        &self.standing.expression
+    }
+
+    /// Whether it was seen to be as it was verified, since it was last taken into use.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
+    }
+
+    /// Compares what [`TargetConnection::standing`] reads as with what it read as when every check had
+    /// held. False, also after [`TargetConnection::restoring`]: the connection is to be dropped.
+    pub(crate) fn confirm(&mut self, found: Option<&str>) -> bool {
+        self.is_confirmed = self.standing.is(found);
+        // The pins are part of what it says.
+        self.is_payloads &= !self.is_confirmed;
+        self.is_confirmed
+    }
+
+    /// Asks whether a kept session is as it was. After anything but yes it is to be dropped.
+    pub(super) async fn is_as_kept(&mut self) -> bool {
+        let [rollback, enter, set] = self.restoring();
+        let ask = format!("SELECT {}", self.standing());
+        let mut answers = Vec::new();
+        let statements = [rollback.as_str(), &enter, &set, &ask];
+        let asking = session::several(&mut self.conn, &statements, &mut answers);
+        let asked = tokio::time::timeout(CONFIRM_BUDGET, asking).await;
+        let found = answers.pop().and_then(|mut answer| answer.rows.pop());
+        let found = found.and_then(|mut row| row.take::<Option<String>, _>(0)).flatten();
+        matches!(asked, Ok(Ok(()))) && self.confirm(found.as_deref())
+    }
+
+    /// What the session is called in receipts, once it was prepared for claims.
+    pub(crate) fn marker(&self) -> Option<&str> {
+        self.marker.as_deref()
+    }
+
+    /// It was prepared for claims under this name; without one it is to be prepared again.
+    pub(crate) fn set_marker(&mut self, marker: Option<String>) {
+        self.marker = marker;
     }
 
     /// The driver's connection.

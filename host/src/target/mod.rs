@@ -12,9 +12,11 @@ mod error;
 mod grant_check;
 mod grants;
 mod grants_sql;
+mod kept;
 mod live_sessions;
 mod open;
 mod pins;
+mod pool;
 mod server_checks;
 mod tokens;
 
@@ -29,3 +31,4 @@ pub use grants::{GrantFinding, GrantReach};
 pub use grants_sql::{grants_sql, reader_grants_sql};
 pub use live_sessions::{KillOutcome, LiveSession};
 pub use open::Target;
+pub use pool::TargetPool;

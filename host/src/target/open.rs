@@ -12,6 +12,7 @@ use super::contract::SessionContract;
 use super::control_isolation::{catalogs_differ, open_control, urls_differ};
 use super::error::TargetError;
 use super::grants::GrantReading;
+use super::kept::Standing;
 use super::{grant_check, pins, server_checks};
 use crate::config::SqlTargetConfig;
 use crate::metrics::metrics;
@@ -95,7 +96,7 @@ impl Target {
         let verified = tokio::time::timeout_at(deadline, verifying).await.unwrap_or_else(late);
         session::close(control).await;
         match verified {
-            Ok(verified) => Ok(verified.into_connection(target, &self.config)),
+            Ok(verified) => Ok(verified.into_connection(target, &self.config, contract)),
             Err(error) => {
                 session::close(target).await;
                 Err(error)
@@ -147,7 +148,9 @@ impl Target {
         if is_proxied {
             warnings.push(TargetWarning::BehindProxy);
         }
-        Ok(Verified { session_id: place.session_id, is_proxied, server, settings, warnings })
+        let standing = Standing::read(target, &pins, &known).await?;
+        let session_id = place.session_id;
+        Ok(Verified { session_id, is_proxied, server, settings, warnings, standing })
     }
 
     async fn variables(
@@ -203,10 +206,16 @@ struct Verified {
     server: ServerIdentity,
     settings: Variables,
     warnings: Vec<TargetWarning>,
+    standing: Standing,
 }
 
 impl Verified {
-    fn into_connection(self, conn: Conn, config: &SqlTargetConfig) -> TargetConnection {
+    fn into_connection(
+        self,
+        conn: Conn,
+        config: &SqlTargetConfig,
+        contract: &SessionContract,
+    ) -> TargetConnection {
         TargetConnection {
             conn,
             session_id: self.session_id,
@@ -215,6 +224,11 @@ impl Verified {
             catalog: config.catalog.clone(),
             settings: self.settings.into_map(),
             warnings: self.warnings,
+            contract: contract.clone(),
+            standing: self.standing,
+            is_confirmed: true,
+            is_payloads: false,
+            marker: None,
             lock_wait: config.bounds.lock_wait_timeout,
             _counted: metrics().target_session(),
         }

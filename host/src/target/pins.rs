@@ -99,9 +99,14 @@ pub(super) fn patience(lock_wait: Duration) -> String {
     format!("SESSION lock_wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = {seconds}")
 }
 
+/// How long a statement of the host's own waits.
+pub(super) fn own_patience(lock_wait: Duration) -> Duration {
+    lock_wait.min(Duration::from_secs(LOCK_WAIT_SECONDS))
+}
+
 /// No wait without end.
 fn bounded(bounds: &TargetBounds) -> Vec<Pin> {
-    let lock_wait = bounds.lock_wait_timeout.as_secs().min(LOCK_WAIT_SECONDS);
+    let lock_wait = own_patience(bounds.lock_wait_timeout).as_secs();
     vec![
         // Metadata locks: the server's default is a year.
         Pin::number(&["lock_wait_timeout"], lock_wait),

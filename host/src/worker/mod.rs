@@ -165,7 +165,10 @@ impl Worker {
         loop {
             tokio::select! {
                 joined = slots.join_next() => match joined {
-                    None => return shared.tally.ended(),
+                    None => {
+                        shared.registry.rest().await;
+                        return shared.tally.ended();
+                    }
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         // An executor's panic: its step's claim runs out, the slot is replaced.

@@ -135,6 +135,7 @@ fn read_command(payload: &[u8], between: &Between) -> (Kind, String) {
             let prepared = locked(&between.0).prepared.get(&number).cloned();
             (Kind::Execute, prepared.unwrap_or_default())
         }
+        [0x19, ..] => (Kind::Close, String::new()),
         _ => (Kind::Other, String::new()),
     }
 }

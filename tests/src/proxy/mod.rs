@@ -84,6 +84,13 @@ impl Proxy {
         commands.iter().filter(counts).count()
     }
 
+    /// The commands since this was last asked that a client waits for an answer to: round trips.
+    pub fn round_trips(&self) -> Vec<(Kind, String)> {
+        let mut commands = std::mem::take(&mut *locked(&self.shared.commands));
+        commands.retain(|(kind, _)| !matches!(kind, Kind::Quit | Kind::Close));
+        commands
+    }
+
     /// Closes new connections before the server's greeting, or lets them through again.
     pub fn refuse_connections(&self, refuse: bool) {
         self.shared.refuses.store(refuse, Ordering::SeqCst);

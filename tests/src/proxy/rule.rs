@@ -13,6 +13,8 @@ pub enum Kind {
     Execute,
     /// `COM_QUIT`, without a text.
     Quit,
+    /// `COM_STMT_CLOSE`, without a text. The server does not answer it.
+    Close,
     /// Any other, without a text.
     Other,
 }

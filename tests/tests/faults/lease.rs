@@ -344,6 +344,7 @@ async fn fault_38_a_statement_that_does_not_end_is_stopped(flavour: Flavour) {
     );
     assert!(retryable);
     assert_eq!(chain.receipt("up:1").await.unwrap().0, "FAILED");
+    executor.rest().await;
     chain.server.assert_session_count(TARGET_USER, 0).await;
     assert_eq!(ids(&chain).await, [2]);
 }

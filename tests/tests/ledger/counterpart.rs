@@ -6,7 +6,7 @@ use tollgate::digest::Digest;
 use tollgate::ledger::{Claim, IdentityField};
 use tollgate_tests::server::Flavour;
 
-use tollgate_tests::place::{Place, compensation, forward};
+use tollgate_tests::place::{LEDGER, Place, compensation, forward};
 
 #[tokio::test]
 async fn a_failed_compensation_still_bars_its_step() {
@@ -137,5 +137,27 @@ async fn of_a_step_and_its_compensation_at_once_never_both_run() {
         }
         // Stepping back from one another is not all they do.
         assert!(ran.iter().sum::<u32>() > 0, "{flavour} {ran:?}");
+    }
+}
+
+/// Both writes are sent at once: what the second is refused for is told, and the first is undone.
+#[tokio::test]
+async fn a_compensation_that_is_refused_leaves_its_step_as_it_was() {
+    for flavour in Flavour::available() {
+        let place = Place::on(flavour).await;
+        let up = forward("up");
+        place.succeed(&up).await;
+        let before = place.row(&up).await;
+        place
+            .execute(&format!(
+                "CREATE TRIGGER plugin_preview.refuse BEFORE INSERT ON {LEDGER} FOR EACH ROW \
+                 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not now'"
+            ))
+            .await;
+        let mut connection = place.open().await;
+        let down = compensation("down", &up);
+        let error = place.ledger.claim(&mut connection, &down).await.unwrap_err();
+        assert_eq!(error.code(), "ledger-statement-refused", "{flavour}");
+        assert_eq!(place.row(&up).await, before, "{flavour}");
     }
 }

@@ -23,7 +23,7 @@ impl SqlJdbcV1 {
         let completing = self.ledger.complete(&mut connection, lease);
         match spans::within(span, CompleteError::code, Box::pin(completing)).await {
             Ok(receipt) => {
-                connection.close().await;
+                self.sessions.keep(connection).await;
                 Outcome::Applied(receipt)
             }
             Err(CompleteError::LeaseLost) => indeterminate(Uncertainty::LeaseLost),
@@ -48,7 +48,7 @@ impl SqlJdbcV1 {
     ) -> Outcome {
         match self.ledger.fail(&mut connection, lease, &failure(&error)).await {
             Ok(()) => {
-                connection.close().await;
+                self.sessions.keep(connection).await;
                 Outcome::not_applied(error)
             }
             Err(FailError::AlreadySucceeded) => Outcome::Applied(lease.external_receipt().clone()),
@@ -170,7 +170,7 @@ impl SqlJdbcV1 {
     }
 
     pub(super) async fn inspected(&self, lease: &Lease) -> Option<(TargetConnection, Inspection)> {
-        let mut connection = match self.target.open(&SessionContract::default()).await {
+        let mut connection = match self.sessions.target().open(&SessionContract::default()).await {
             Ok(connection) => connection,
             Err(error) => {
                 tracing::warn!(code = error.code(), "the receipt could not be inspected");

@@ -40,7 +40,7 @@ use crate::ledger::{
 use crate::plan::{ContributionCatalog, Needs, Refusal, RefusalCode, Step};
 use crate::policy::{Admitted, Policy};
 use crate::spans::{self, Part};
-use crate::target::{Target, TargetConnection, TargetError};
+use crate::target::{Target, TargetConnection, TargetError, TargetPool};
 
 /// How long to wait before a step is delivered again whose state could not be told.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 pub struct SqlJdbcV1 {
     code: ExecutorCode,
     policy: Policy,
-    target: Target,
+    sessions: TargetPool,
     ledger: Ledger,
     environment: EnvironmentCode,
     catalog: Catalog,
@@ -68,7 +68,7 @@ impl SqlJdbcV1 {
         Self {
             code: ExecutorCode::sql_jdbc_v1(),
             policy,
-            target: Target::new(config),
+            sessions: TargetPool::new(Target::new(config)),
             ledger: Ledger::new(options),
             environment: config.environment.clone(),
             catalog: config.catalog.clone(),
@@ -98,12 +98,23 @@ impl SqlJdbcV1 {
             Ok(admitted) => admitted,
             Err(error) => return self.refused(step, error).await,
         };
-        let mut connection = match self.connect(&admitted).await {
+        let contract = session_contract(admitted.session());
+        let taking = Box::pin(self.sessions.session(&contract));
+        let mut connection = match opened_for(&admitted, taking).await {
             Ok(connection) => connection,
             Err(error) => return Outcome::not_applied(error),
         };
         let request = self.claim_request(step, &admitted);
-        let claim = match claiming(Box::pin(self.ledger.claim(&mut connection, &request))).await {
+        let mut claim = claiming(Box::pin(self.ledger.claim(&mut connection, &request))).await;
+        if claim == Err(ClaimError::NotAsKept) {
+            drop(connection);
+            connection = match self.connect(&admitted).await {
+                Ok(connection) => connection,
+                Err(error) => return Outcome::not_applied(error),
+            };
+            claim = claiming(Box::pin(self.ledger.claim(&mut connection, &request))).await;
+        }
+        let claim = match claim {
             Err(ClaimError::AnswerLost { pending, .. }) => {
                 // The claim may be ours: it is asked for again, by the same token.
                 drop(connection);
@@ -130,7 +141,7 @@ impl SqlJdbcV1 {
                 outcome
             }
             Ok(claim) => {
-                connection.close().await;
+                self.sessions.keep(connection).await;
                 unclaimed(claim)
             }
             Err(error) => Outcome::not_applied(ExecutionError::Claim(error)),
@@ -147,12 +158,14 @@ impl SqlJdbcV1 {
             content_hash: step.content_hash,
         };
         let contract = session_contract(&self.policy.description().session);
-        let stored = match self.target.open(&contract).await {
-            Ok(mut connection) => {
-                let receipt = self.ledger.read(&mut connection, &step.key).await;
-                connection.close().await;
-                receipt.ok().flatten()
-            }
+        let stored = match self.sessions.confirmed_session(&contract).await {
+            Ok(mut connection) => match self.ledger.read(&mut connection, &step.key).await {
+                Ok(receipt) => {
+                    self.sessions.keep(connection).await;
+                    receipt
+                }
+                Err(_) => None,
+            },
             // Without the ledger there is nothing to add to the refusal.
             Err(_) => None,
         };
@@ -186,19 +199,15 @@ impl SqlJdbcV1 {
         Ok(admitted)
     }
 
-    /// A verified connection that can take every statement.
+    /// A new connection that can take every statement.
     async fn connect(&self, admitted: &Admitted) -> Result<TargetConnection, ExecutionError> {
         let contract = session_contract(admitted.session());
-        let span = tracing::debug_span!("open", code = Empty);
-        let opening = Box::pin(self.target.open(&contract));
-        let opened = spans::within(span, TargetError::code, opening).await;
-        let connection = opened.map_err(ExecutionError::Target)?;
-        let packets = texts::check_packets(admitted.statements(), connection.max_allowed_packet());
-        if let Err(error) = packets {
-            connection.close().await;
-            return Err(error);
-        }
-        Ok(connection)
+        opened_for(admitted, Box::pin(self.sessions.target().open(&contract))).await
+    }
+
+    /// The sessions kept between its steps.
+    pub(in crate::executor) fn sessions(&self) -> &TargetPool {
+        &self.sessions
     }
 
     fn claim_request(&self, step: &Step, admitted: &Admitted) -> ClaimRequest {
@@ -246,7 +255,7 @@ impl SqlJdbcV1 {
         };
         let ended = tokio::select! {
             ended = run.statements(&mut connection) => Ok(ended),
-            lost = renewal::keep(&self.target, &self.ledger, lease, &statements_done) => Err(lost),
+            lost = renewal::keep(&self.sessions, &self.ledger, lease, &statements_done) => Err(lost),
         };
         match ended {
             Ok(Ended::Ran) => self.complete(connection, lease).await,
@@ -284,6 +293,22 @@ async fn claiming(claim: Part<'_, Claim, ClaimError>) -> Result<Claim, ClaimErro
     claimed
 }
 
+/// Opens a connection, or takes a kept one, in its span. Its server takes every statement in one packet.
+async fn opened_for(
+    admitted: &Admitted,
+    opening: Part<'_, TargetConnection, TargetError>,
+) -> Result<TargetConnection, ExecutionError> {
+    let span = tracing::debug_span!("open", code = Empty);
+    let opened = spans::within(span, TargetError::code, opening).await;
+    let connection = opened.map_err(ExecutionError::Target)?;
+    let packets = texts::check_packets(admitted.statements(), connection.max_allowed_packet());
+    if let Err(error) = packets {
+        connection.close().await;
+        return Err(error);
+    }
+    Ok(connection)
+}
+
 /// Does the receipt stand for an effect that is there? A forward step that a compensation was begun
 /// for may have been taken back.
 fn stands(receipt: &Receipt) -> bool {
@@ -317,6 +342,10 @@ impl Executor for SqlJdbcV1 {
     fn abandon<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, ()> {
         let span = step_span(step, &self.code);
         Box::pin(self.give_up(&step.key).instrument(span))
+    }
+
+    fn rest(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.sessions.close())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::ledger::{Lease, Ledger, RenewError};
-use crate::target::{SessionContract, Target, TargetConnection};
+use crate::target::{SessionContract, TargetConnection, TargetPool};
 
 /// Shortest pause before a renewal that failed is tried again.
 const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// fails the lease goes on until its deadline, and so does the statement: whoever takes the step
 /// over ends it.
 pub(super) async fn keep(
-    target: &Target,
+    sessions: &TargetPool,
     ledger: &Ledger,
     lease: &Lease,
     statements_done: &AtomicU32,
@@ -29,7 +29,7 @@ pub(super) async fn keep(
     loop {
         tokio::time::sleep(pause).await;
         let done = statements_done.load(Ordering::Relaxed);
-        match renew(target, ledger, lease, done, &mut connection).await {
+        match renew(sessions, ledger, lease, done, &mut connection).await {
             Renewed::Yes => pause = lease.renew_interval(),
             Renewed::NotNow => pause = (lease.renew_interval() / 4).max(RETRY_PAUSE_MIN),
             Renewed::Never(error) => return error,
@@ -44,7 +44,7 @@ enum Renewed {
 }
 
 async fn renew(
-    target: &Target,
+    sessions: &TargetPool,
     ledger: &Ledger,
     lease: &Lease,
     statements_done: u32,
@@ -52,7 +52,7 @@ async fn renew(
 ) -> Renewed {
     let mut open = match connection.take() {
         Some(open) => open,
-        None => match target.open(&SessionContract::default()).await {
+        None => match sessions.confirmed_session(&SessionContract::default()).await {
             Ok(open) => open,
             Err(error) => {
                 tracing::warn!(code = error.code(), "the lease could not be renewed");

@@ -53,23 +53,19 @@ impl Run<'_> {
     /// Runs them in order, the lease confirmed before each.
     pub(super) async fn statements(&self, connection: &mut TargetConnection) -> Ended {
         let first = self.statements.first().map_or(0, |statement| statement.index);
-        match within(self.statement_budget, begin(connection)).await {
-            Answered::Yes(()) => {}
-            Answered::Refused(error) => return Ended::Refused { statement: first, error },
-            Answered::Late | Answered::Lost => return Ended::Unanswered { statement: first },
-        }
-        let looking = engines::without_transactions(connection, self.statements);
-        match within(self.statement_budget, looking).await {
-            Answered::Yes(None) => {}
-            Answered::Yes(Some(statement)) => {
+        match self.begin(connection).await {
+            Ok(None) => {}
+            Ok(Some(statement)) => {
                 return Ended::Drifted { statement, drift: Drift::NotTransactional };
             }
-            Answered::Refused(error) => return Ended::Refused { statement: first, error },
-            Answered::Late | Answered::Lost => return Ended::Unanswered { statement: first },
+            Err(error) => return Ended::NotHeld { statement: first, error },
         }
-        for statement in self.statements {
+        for (number, statement) in self.statements.iter().enumerate() {
             let index = statement.index;
-            if let Err(error) = self.ledger.check_held(connection, self.lease).await {
+            // Before the first one the beginning has confirmed it.
+            if number > 0
+                && let Err(error) = self.ledger.check_held(connection, self.lease).await
+            {
                 return Ended::NotHeld { statement: index, error };
             }
             let marker = self.lease.statement_marker();
@@ -108,6 +104,15 @@ impl Run<'_> {
             }
         }
         Ended::Ran
+    }
+
+    /// Begins the payload, the lease confirmed; the first statement, if any, whose effect could not be
+    /// undone.
+    async fn begin(&self, connection: &mut TargetConnection) -> Result<Option<u32>, HoldError> {
+        let look = engines::query(self.statements);
+        let found = self.ledger.begin(connection, self.lease, look.as_deref()).await?;
+        let unsafe_one = engines::without_transactions(self.statements, &found);
+        unsafe_one.map_err(|column| HoldError::Fault(column.into()))
     }
 
     /// A table that was there already may be another one than the statement defines.
@@ -192,12 +197,6 @@ impl From<Lost> for mysql_async::Error {
 /// for inactivity.
 const fn ends_session(code: u16) -> bool {
     matches!(code, 1053 | 1927 | 4031)
-}
-
-/// What the payload's DML does stays uncommitted until the receipt is complete.
-async fn begin(connection: &mut TargetConnection) -> Result<(), mysql_async::Error> {
-    let setting = format!("SET autocommit = 0, {}", connection.payload_setting());
-    connection.conn().query_drop(setting).await
 }
 
 /// What one statement did.

@@ -199,6 +199,9 @@ async fn fault_49_a_stale_replica_answers_for_no_receipt(flavour: Flavour) {
     assert_eq!((receipts(&chain.server).await, receipts(&replica).await), (1, 0));
 
     relay.lead_to(replica.port());
+    // A session that is kept still leads to the writer, and says so.
+    assert_eq!(applied(&executor.execute(&step, &plugin.catalog()).await), "sql:preview:up:1");
+    executor.rest().await;
     let (error, retryable) = refused(executor.execute(&step, &plugin.catalog()).await);
     assert_eq!((error.code(), retryable), ("server-read-only", true));
     let run = tollgate_with(
