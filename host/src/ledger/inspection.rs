@@ -12,7 +12,6 @@ use crate::blame::Blame;
 use crate::fault_points::{Point, at};
 use crate::ids::ExternalReceipt;
 use crate::planted::{Bug, is_planted};
-use crate::session::Columns;
 use crate::target::TargetConnection;
 
 /// What became of a run whose answer was lost.
@@ -109,27 +108,13 @@ pub(super) async fn own_row(
     lease: &Lease,
     lock: &str,
 ) -> Result<(State, Option<LedgerRow>), LedgerFault> {
-    let bound = ledger.options().statement_timeout;
-    let rows = sql::rows(connection, bound, &own_row_query(lease, lock)).await;
-    own_state_in(ledger, lease, rows)
-}
-
-/// The query of [`own_row`].
-pub(super) fn own_row_query(lease: &Lease, lock: &str) -> String {
-    format!(
+    let query = format!(
         "SELECT {} FROM {TABLE} r FORCE INDEX ({UNIQUE_KEY}) WHERE r.step_idempotency_key = {}{lock}",
         selection("r"),
         literal(lease.key.as_str()),
-    )
-}
-
-/// What [`own_row_query`] answered.
-pub(super) fn own_state_in(
-    ledger: &Ledger,
-    lease: &Lease,
-    rows: Result<Vec<Columns>, LedgerFault>,
-) -> Result<(State, Option<LedgerRow>), LedgerFault> {
-    let rows = match rows {
+    );
+    let options = ledger.options();
+    let rows = match sql::rows(connection, options.statement_timeout, &query).await {
         // A table that was dropped has lost this row like any other.
         Err(fault) if fault.is_table_lost() => Vec::new(),
         answer => answer?,
@@ -137,8 +122,7 @@ pub(super) fn own_state_in(
     let Some(columns) = rows.first() else {
         return Ok((State::Absent { previous: Previous::Gone }, None));
     };
-    let executions_max = ledger.options().executions_max;
-    let Some(row) = LedgerRow::read(columns, executions_max)? else {
+    let Some(row) = LedgerRow::read(columns, options.executions_max)? else {
         return Ok((State::Absent { previous: Previous::Gone }, None));
     };
     let state = own_state(
@@ -146,7 +130,7 @@ pub(super) fn own_state_in(
         lease.token.as_str(),
         &lease.holder,
         row.presence(&lease.holder),
-        row.executions(executions_max),
+        row.executions(options.executions_max),
     );
     Ok((state, Some(row)))
 }

@@ -1,9 +1,10 @@
 //! Keeping a lease, knowing that one still has it, and giving it back.
 
 use super::fault::LedgerFault;
-use super::inspection::{own_row, own_row_query, own_state_in};
+use super::inspection::own_row;
 use super::lease::Lease;
-use super::state::{Answer, Event, State, transition};
+use super::sql::{TABLE, UNIQUE_KEY, literal};
+use super::state::{Answer, Event, Executions, LeaseTime, Previous, State, Whose, transition};
 use super::{Ledger, sql, writes};
 use crate::blame::Blame;
 use crate::fault_points::{Point, at};
@@ -170,14 +171,13 @@ impl Ledger {
         look: Option<&str>,
     ) -> Result<Vec<Columns>, HoldError> {
         let bound = self.options().statement_timeout;
-        let (setting, query) = (connection.payload_setting(), own_row_query(lease, ""));
+        let (setting, query) = (connection.payload_setting(), held_query(lease));
         let sent = async {
             let statements: Vec<&str> = look.into_iter().chain([&*setting, &*query]).collect();
             let mut answers = sql::several(connection, bound, &statements).await;
             let seen = if look.is_some() { answers.rows()? } else { Vec::new() };
             answers.changed()?;
-            let (state, _) = own_state_in(self, lease, answers.rows())?;
-            Ok::<_, LedgerFault>((seen, state))
+            Ok::<_, LedgerFault>((seen, self.seen_held(connection, lease, answers.rows()).await?))
         };
         let (seen, state) = at(Point::HoldCheck, sent).await?;
         held(state).map(|()| seen)
@@ -195,9 +195,47 @@ impl Ledger {
         connection: &mut TargetConnection,
         lease: &Lease,
     ) -> Result<(), HoldError> {
-        let (state, _) = at(Point::HoldCheck, own_row(self, connection, lease, "")).await?;
-        held(state)
+        let bound = self.options().statement_timeout;
+        let asked = async {
+            let answer = sql::rows(connection, bound, &held_query(lease)).await;
+            self.seen_held(connection, lease, answer).await
+        };
+        held(at(Point::HoldCheck, asked).await?)
     }
+
+    /// What [`held_query`] answered; without a row it is found out what became of the lease.
+    async fn seen_held(
+        &self,
+        connection: &mut TargetConnection,
+        lease: &Lease,
+        answer: Result<Vec<Columns>, LedgerFault>,
+    ) -> Result<State, LedgerFault> {
+        let rows = match answer {
+            Err(fault) if fault.is_table_lost() => Vec::new(),
+            answer => answer?,
+        };
+        let Some(row) = rows.first() else {
+            return Ok(own_row(self, connection, lease, "").await?.0);
+        };
+        let lease = if row.flag("lease_over")? { LeaseTime::Over } else { LeaseTime::Open };
+        let (previous, executions) = (Previous::Gone, Executions::BelowBound);
+        Ok(State::Running { whose: Whose::Mine, lease, previous, executions })
+    }
+}
+
+/// The row while it is the lease's, and no more of it than that: it is asked for before every statement
+/// of a payload.
+fn held_query(lease: &Lease) -> String {
+    format!(
+        "SELECT r.lease_deadline <= UTC_TIMESTAMP(6) AS lease_over FROM {TABLE} r \
+         FORCE INDEX ({UNIQUE_KEY}) WHERE r.step_idempotency_key = {} AND r.status = 'RUNNING' \
+         AND r.lease_token = {} AND r.session_id = {} AND r.session_marker = {} AND r.server_id = {}",
+        literal(lease.key.as_str()),
+        literal(lease.token.as_str()),
+        lease.holder.session_id,
+        literal(&lease.holder.marker),
+        literal(&lease.holder.server),
+    )
 }
 
 fn held(state: State) -> Result<(), HoldError> {

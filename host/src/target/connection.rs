@@ -134,7 +134,7 @@ impl TargetConnection {
     }
 
     /// It is put aside: before its next use it has to be confirmed.
-    pub(super) fn is_kept(&mut self) {
+    pub(super) fn put_aside(&mut self) {
         self.is_confirmed = false;
     }
 

@@ -136,7 +136,7 @@ impl Shared {
         if connection.is_in_transaction() || self.left(&connection).is_none() {
             return Some(connection);
         }
-        connection.is_kept();
+        connection.put_aside();
         let mut kept = self.kept();
         if kept.sessions.len() >= self.sessions_max {
             return Some(connection);
