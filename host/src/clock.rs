@@ -53,6 +53,11 @@ pub(crate) fn touch(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }
 
+/// How long ago a file was written, by this machine's clock; nothing for one of the future.
+pub(crate) fn age(modified: SystemTime) -> Duration {
+    SystemTime::now().duration_since(modified).unwrap_or_default()
+}
+
 /// Seconds since 1970 as a date of the Gregorian calendar, by Howard Hinnant's `civil_from_days`.
 fn utc(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);

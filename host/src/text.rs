@@ -20,11 +20,14 @@ pub fn visible(text: &str) -> String {
             '\x7f' => shown.push('␡'),
             // C1 controls, and marks that reorder or hide text.
             '\u{80}'..='\u{9f}'
+            | '\u{ad}'
             | '\u{61c}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' => {
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}' => {
                 let _ = write!(shown, "<U+{:04X}>", u32::from(character));
             }
             _ => shown.push(character),
@@ -56,6 +59,7 @@ mod tests {
     fn a_payload_cannot_drive_the_terminal() {
         assert_eq!(visible("a\x1b[2Jb\rc\u{202e}d\u{9b}é"), "a␛[2Jb␍c<U+202E>d<U+009B>é");
         assert_eq!(visible("a\tb\n"), "a\tb\n");
+        assert_eq!(visible("\u{ad}\u{206a}\u{fff9}\u{e0041}"), "<U+00AD><U+206A><U+FFF9><U+E0041>");
     }
 
     #[test]

@@ -59,14 +59,28 @@ impl Collector {
     ///
     /// When nothing can be listened on.
     pub fn start() -> Self {
+        Self::answering(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n"
+                .to_owned(),
+        )
+    }
+
+    /// One that sends whoever asks to another.
+    pub fn redirecting_to(endpoint: &str) -> Self {
+        Self::answering(format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: {endpoint}/v1/traces\r\nContent-Length: 0\r\n\r\n"
+        ))
+    }
+
+    fn answering(answer: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
         let arrived = Arc::new(Mutex::new(Arrived::default()));
         let kept = Arc::clone(&arrived);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let kept = Arc::clone(&kept);
-                thread::spawn(move || while take(&stream, &kept).is_some() {});
+                let (kept, answer) = (Arc::clone(&kept), answer.clone());
+                thread::spawn(move || while take(&stream, &kept, &answer).is_some() {});
             }
         });
         Self { endpoint, arrived }
@@ -102,8 +116,8 @@ impl Collector {
     }
 }
 
-/// Takes one request and answers it; nothing when there is none any more.
-fn take(stream: &TcpStream, kept: &Mutex<Arrived>) -> Option<()> {
+/// Takes one request and gives it this answer; nothing when there is none any more.
+fn take(stream: &TcpStream, kept: &Mutex<Arrived>, answer: &str) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -121,8 +135,6 @@ fn take(stream: &TcpStream, kept: &Mutex<Arrived>) -> Option<()> {
     kept.bytes.extend(body);
     kept.spans.extend(received(request));
     drop(kept);
-    let answer =
-        "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n";
     (&*stream).write_all(answer.as_bytes()).ok()
 }
 

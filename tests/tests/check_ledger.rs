@@ -168,6 +168,36 @@ fn an_export_that_is_not_whole_does_not_pass() {
 }
 
 #[test]
+fn what_is_no_export_of_this_version_is_said_once() {
+    let desk = Desk::new();
+    let lines = [receipt(&desk, "one", PAYLOAD, &[]), receipt(&desk, "two", PAYLOAD, &[])];
+    // Its closing line is one of another version, too.
+    let later = export(&lines).replace("\"version\":2", "\"version\":9");
+    let run = human(&desk, later);
+    assert_eq!(run.code(), Some(2));
+    assert!(run.stdout.contains("line 1 has version 9"), "{run:?}");
+    assert!(!run.stderr.contains("closing line"), "{}", run.stderr);
+    let run = human(&desk, "CREATE TABLE t (id INT);\n".repeat(1_000));
+    assert_eq!(run.code(), Some(2));
+    assert!(run.stderr.contains("does not begin with a line of JSON"), "{}", run.stderr);
+    assert!(run.stdout.len() < 1_000, "{}", run.stdout);
+}
+
+/// What an upgrade would change can be told of an export that does not say where it ends.
+#[test]
+fn a_diff_takes_an_export_for_what_it_has_when_asked_to() {
+    let desk = Desk::new();
+    let line = receipt(&desk, "one", PAYLOAD, &[]);
+    desk.write("ledger.jsonl", format!("{line}\n"));
+    let diff = ["policy", "diff", "sql-jdbc:v1", "sql-jdbc:v1", "--ledger-export", "ledger.jsonl"];
+    let run = desk.run(&diff);
+    assert_eq!(run.code(), Some(2), "{run:?}");
+    assert!(run.stderr.contains("`--incomplete`"), "{}", run.stderr);
+    let run = desk.run(&[&diff[..], &["--incomplete"]].concat());
+    assert_eq!(run.code(), Some(0), "{run:?}");
+}
+
+#[test]
 fn a_bad_line_is_told_by_its_number_and_the_others_are_checked() {
     let desk = Desk::new();
     let line = |key: &str| receipt(&desk, key, PAYLOAD, &[]).to_string();

@@ -290,7 +290,7 @@ fn a_ledger_s_export_is_a_corpus() {
     );
     assert_eq!(lines[1]["error"]["kind"], "payload-missing");
 
-    desk.write("receipts.jsonl", "no receipt\n");
+    desk.write("receipts.jsonl", "{ no receipt\n");
     let run = desk.run(&[&policies[..], &["--ledger-export", "receipts.jsonl"]].concat());
     assert_eq!(run.code(), Some(2), "{run:?}");
     assert!(run.stderr.contains("line 1 is no exported receipt"), "{run:?}");

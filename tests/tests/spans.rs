@@ -152,6 +152,20 @@ async fn what_is_denied_and_what_fails_has_its_code_and_an_error() {
     assert!(!away.text().contains("canary"), "{}", away.text());
 }
 
+/// What a collector's headers hold is for the collector that was named.
+#[tokio::test]
+async fn a_collector_that_redirects_sends_nobody_elsewhere() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install(FORWARD, None);
+    let elsewhere = Collector::start();
+    let redirecting = Collector::redirecting_to(elsewhere.endpoint());
+    let log = work(&chain, &plugin, redirecting.endpoint()).log();
+    assert_eq!(log.matches("spans cannot be sent to the collector").count(), 1, "{log}");
+    assert!(!redirecting.paths().is_empty());
+    assert_eq!(elsewhere.paths(), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn the_page_sends_its_answers() {
     let folder = tempfile::tempdir().unwrap();
@@ -162,9 +176,18 @@ async fn the_page_sends_its_answers() {
     let mut served =
         Served::of(sends_to(&mut command, collector.endpoint()), &folder.path().join("log"));
     assert_eq!(served.get("/executions").status, 200);
+    // What a client writes is no field of a span.
+    assert_eq!(served.get("/canary-path/password=canary").status, 404);
     served.process.signal("TERM");
     assert_eq!(served.process.wait().code(), Some(0), "{}", served.process.log());
-    let request = only(&collector, "request");
+    assert!(!collector.text().contains("canary-path"), "{}", collector.text());
+    let (unmatched, request): (Vec<Received>, Vec<Received>) = collector
+        .spans()
+        .into_iter()
+        .filter(|span| span.name == "request")
+        .partition(|span| span.fields["path"] == "unmatched");
+    assert_eq!(unmatched.len(), 1);
+    let [request] = &request[..] else { panic!("{request:?}") };
     for (field, value) in [("method", "GET"), ("path", "/executions"), ("status", "200")] {
         assert_eq!(request.fields[field], value);
     }

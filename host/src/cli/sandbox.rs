@@ -36,6 +36,16 @@ impl StoreArguments {
         self.key.guard(store)
     }
 
+    /// Refuses a key that cannot be used, also where no pinned policy is asked.
+    pub(super) fn check_key(&self) -> Result<(), Failure> {
+        self.key.read().map(drop)
+    }
+
+    /// Whether someone has to have signed what is pinned.
+    pub(super) const fn has_key(&self) -> bool {
+        self.key.verify_key.is_some()
+    }
+
     /// The folder, when it is not the one that is built in.
     pub(super) fn folder(&self) -> Option<&Path> {
         self.store.as_deref()
@@ -71,16 +81,16 @@ impl KeyArguments {
     /// Reads the key, when there is one to trust.
     pub(super) fn read(&self) -> Result<Option<PublicKey>, Failure> {
         let Some(named) = &self.verify_key else { return Ok(None) };
+        // A key first: no file that lies where a command runs can stand in for one.
+        match PublicKey::parse(named) {
+            Ok(key) => return Ok(Some(key)),
+            Err(KeyError::Public(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         let path = Path::new(named);
         if !path.exists() {
-            return match PublicKey::parse(named) {
-                Err(KeyError::Public(_)) => {
-                    let message =
-                        format!("`{named}` is no file that is there, and no minisign public key");
-                    Err(Failure::usage(message).with_help(PUBLIC_KEY_HELP))
-                }
-                key => Ok(Some(key?)),
-            };
+            let message = format!("`{named}` is no file that is there, and no minisign public key");
+            return Err(Failure::usage(message).with_help(PUBLIC_KEY_HELP));
         }
         let mut text = String::new();
         File::open(path)

@@ -3,24 +3,38 @@
 //! A compiled policy is some 14 MB, of which one decision touches a part: mapped, a process reads that
 //! part alone, and all processes of a machine share it. wasmtime's own cache compresses its entries, so
 //! each process unpacks all of it, which takes longer than everything else a small check does.
+//!
+//! Beside each is its digest, compared before it is mapped: what a disk or a copy damaged is made anew.
+//! That is no signature. Whoever can write here as this user could write to the program as well.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use uuid::Uuid;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::clock;
-use crate::digest::Digest;
+use crate::digest::{Digest, Digester};
 
 /// Compiled components that are kept, the most recently used ones: a few versions for a few builds.
 const ENTRIES_MAX: usize = 16;
 
 /// What the names of entries end with.
 const EXTENSION: &str = "cwasm";
+
+/// What the names of their digests end with.
+const DIGEST_EXTENSION: &str = "sha256";
+
+/// What the names of those end with that are being written.
+const UNFINISHED_EXTENSION: &str = "unfinished";
+
+/// After this time nobody writes any more what was left unfinished.
+const UNFINISHED_AGE: Duration = Duration::from_hours(1);
 
 /// A directory of compiled components that this user alone can write.
 #[derive(Debug)]
@@ -81,47 +95,57 @@ impl Compiled {
     }
 
     /// Puts an entry in place as a whole, and on the disk before it has its name: half of one would be
-    /// run as code.
+    /// run as code. Its digest comes last.
     fn keep(&self, path: &Path, compiled: &[u8]) -> io::Result<()> {
-        static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
-        let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{attempt}.unfinished", std::process::id());
-        let unfinished = path.with_extension(name);
-        let written = write(&unfinished, compiled).and_then(|()| fs::rename(&unfinished, path));
-        if written.is_err() {
-            let _ = fs::remove_file(&unfinished);
-        }
-        self.forget_the_oldest();
+        let digest = Digest::of(compiled).to_string();
+        let written = put(path, compiled)
+            .and_then(|()| put(&path.with_extension(DIGEST_EXTENSION), digest.as_bytes()));
+        self.tidy();
         written
     }
 
-    fn forget_the_oldest(&self) {
+    /// Forgets the entries that were used longest ago, and what someone who is gone left unfinished.
+    fn tidy(&self) {
         let Ok(entries) = fs::read_dir(&self.directory) else {
             return;
         };
-        let mut entries: Vec<(_, PathBuf)> = entries
-            .flatten()
-            .filter(|entry| entry.path().extension().is_some_and(|found| found == EXTENSION))
-            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-            .collect();
-        entries.sort();
-        for (_, path) in entries.iter().take(entries.len().saturating_sub(ENTRIES_MAX)) {
+        let mut kept: Vec<(_, PathBuf)> = Vec::new();
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let Ok(modified) = fs::symlink_metadata(&path).and_then(|found| found.modified())
+            else {
+                continue;
+            };
+            let is = |wanted: &str| path.extension().is_some_and(|found| found == wanted);
+            if is(EXTENSION) {
+                kept.push((modified, path));
+            } else if is(UNFINISHED_EXTENSION) && clock::age(modified) > UNFINISHED_AGE {
+                let _ = fs::remove_file(path);
+            }
+        }
+        kept.sort();
+        for (_, path) in kept.iter().take(kept.len().saturating_sub(ENTRIES_MAX)) {
             // Whoever has it mapped keeps it.
             let _ = fs::remove_file(path);
+            let _ = fs::remove_file(path.with_extension(DIGEST_EXTENSION));
         }
     }
 }
 
-/// What was kept, when it is there and this engine takes it.
+/// What was kept, when it is there, whole, and this engine takes it.
 fn kept(engine: &Engine, path: &Path) -> Option<Component> {
+    if !fs::symlink_metadata(path).ok()?.is_file() {
+        return None;
+    }
     let file = File::open(path).ok()?;
-    let metadata = fs::symlink_metadata(path).ok()?;
-    if !metadata.is_file() {
+    let expected = fs::read_to_string(path.with_extension(DIGEST_EXTENSION)).ok()?;
+    if digest(&file).ok()?.to_string() != expected {
+        tracing::warn!(path = %path.display(), "a compiled policy is damaged, and made anew");
         return None;
     }
     // SAFETY: the directory is this user's alone and nobody else can put another one in its place (see
-    // `cache`), so what is in it was written by `keep`: whole, by an engine whose hash is in the name.
-    // wasmtime checks once more that it is of its own version and configuration.
+    // `cache`), so what is in it was written by `keep`: whole, as its digest says, and by an engine
+    // whose hash is in the name. wasmtime checks once more that it is of its own version and
+    // configuration.
     let component = unsafe { Component::deserialize_file(engine, path) };
     match component {
         Ok(component) => {
@@ -136,9 +160,32 @@ fn kept(engine: &Engine, path: &Path) -> Option<Component> {
     }
 }
 
+/// The digest of a file, read in parts: in one piece it would be copied into memory of its own.
+fn digest(mut file: &File) -> io::Result<Digest> {
+    let mut digester = Digester::default();
+    let mut part = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(digester.digest()),
+            length => digester.add(part.get(..length).unwrap_or_default()),
+        }
+    }
+}
+
+/// Writes a file that has its name only once it is whole and on the disk. The name it has until then is
+/// nobody else's: processes of different containers have the same numbers.
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension(format!("{}.{UNFINISHED_EXTENSION}", Uuid::new_v4()));
+    let written = write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
+}
+
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
@@ -160,7 +207,8 @@ mod tests {
     }
 
     fn entries(directory: &Path) -> Vec<PathBuf> {
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+        let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_none_or(|it| it != DIGEST_EXTENSION)).collect()
     }
 
     #[test]
@@ -181,12 +229,14 @@ mod tests {
         compiled.load(&engine(), EMPTY, Digest::of(EMPTY)).unwrap();
         let entry = entries(directory.path()).remove(0);
         let whole = fs::read(&entry).unwrap();
-        for broken in [&b""[..], b"\x7fELF", &whole[..whole.len() / 2]] {
+        let mut flipped = whole.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        for broken in [&b""[..], b"\x7fELF", &whole[..whole.len() / 2], &flipped] {
             fs::write(&entry, broken).unwrap();
             compiled.load(&engine(), EMPTY, Digest::of(EMPTY)).unwrap();
             assert_eq!(fs::read(&entry).unwrap(), whole);
         }
-        assert_eq!(compiled.uses(), (0, 4));
+        assert_eq!(compiled.uses(), (0, 5));
     }
 
     #[test]
@@ -206,6 +256,20 @@ mod tests {
         let compiled = Compiled::in_trusted(gone);
         compiled.load(&engine(), EMPTY, Digest::of(EMPTY)).unwrap();
         assert_eq!(compiled.uses(), (0, 1));
+    }
+
+    #[test]
+    fn what_someone_left_unfinished_goes_when_it_is_old() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, age| {
+            let path = directory.path().join(format!("{name}.{UNFINISHED_EXTENSION}"));
+            File::create(&path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+            path
+        };
+        let (old, new) = (file("old", 2 * UNFINISHED_AGE), file("new", Duration::ZERO));
+        let compiled = Compiled::in_trusted(directory.path().to_owned());
+        compiled.load(&engine(), EMPTY, Digest::of(EMPTY)).unwrap();
+        assert_eq!((old.exists(), new.exists()), (false, true));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Registry {
         let auth = Arc::new(credentials::of(&place)?);
         // The client asks for a provider that the process has; the first one that is installed stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = Http::new(place.registry())
+        let http = Http::new(place.registry(), place.is_loopback())
             .map_err(|error| RegistryError::Client(with_causes(&error)))?;
         let access = Access {
             proof: Proof::default(),

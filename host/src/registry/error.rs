@@ -197,7 +197,8 @@ impl RegistryError {
                  `application/wasm`: publish it with `tollgate policy publish`"
             }
             Self::OtherDigest { .. } => {
-                "find out who moved the tag; pin the new digest only after review"
+                "compare it with the digest you meant, which is the component's and not the manifest's; if \
+                 it is right, find out who moved the tag"
             }
             Self::TooLarge { .. } => "check the address: this is no answer of a registry's",
             Self::PlainHttp { .. } => {

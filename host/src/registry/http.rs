@@ -16,6 +16,7 @@ use crate::text::with_causes;
 #[derive(Clone)]
 pub(super) struct Http {
     client: Client,
+    is_local: bool,
 }
 
 /// An answer with a status of success.
@@ -44,23 +45,24 @@ enum NotFollowed {
 }
 
 impl Http {
-    pub(super) fn new(registry: &str) -> Result<Self, reqwest::Error> {
+    /// To speak to this registry, which is on this machine or is not.
+    pub(super) fn new(registry: &str, is_local: bool) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT)
             .user_agent(concat!("tollgate/", env!("CARGO_PKG_VERSION")))
-            .redirect(Policy::custom(redirected))
+            .redirect(Policy::custom(move |attempt| redirected(attempt, is_local)))
             .no_proxy();
         let client = match https_proxy(registry) {
             Some(proxy) => client.proxy(Proxy::https(proxy)?),
             None => client,
         };
-        Ok(Self { client: client.build()? })
+        Ok(Self { client: client.build()?, is_local })
     }
 
     /// A request, if it may be sent there at all.
     pub(super) fn request(&self, method: Method, url: Url) -> Result<RequestBuilder, Problem> {
-        match refused(&url) {
+        match refused(&url, self.is_local) {
             Some(NotFollowed::PlainHttp(at)) => Err(Problem::PlainHttp(at)),
             _ => Ok(self.client.request(method, url)),
         }
@@ -127,18 +129,19 @@ fn unanswered(error: reqwest::Error) -> Problem {
     }
 }
 
-fn redirected(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+fn redirected(attempt: Attempt<'_>, is_local: bool) -> reqwest::redirect::Action {
     if attempt.previous().len() > REDIRECTS_MAX {
         return attempt.error(NotFollowed::TooMany);
     }
-    match refused(attempt.url()) {
+    match refused(attempt.url(), is_local) {
         Some(error) => attempt.error(error),
         None => attempt.follow(),
     }
 }
 
-/// Whether an address must not be asked: every other one than HTTPS and this machine.
-fn refused(url: &Url) -> Option<NotFollowed> {
+/// Whether an address must not be asked: every other one than HTTPS, and this machine of a registry that
+/// is on it. Another registry would have a login sent in the clear to whatever listens here.
+fn refused(url: &Url, is_local: bool) -> Option<NotFollowed> {
     let is_loopback = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -147,7 +150,7 @@ fn refused(url: &Url) -> Option<NotFollowed> {
     };
     match url.scheme() {
         "https" => None,
-        "http" if is_loopback => None,
+        "http" if is_loopback && is_local => None,
         _ => Some(NotFollowed::PlainHttp(url.host_str().unwrap_or_default().to_owned())),
     }
 }
@@ -182,9 +185,11 @@ mod tests {
 
     #[test]
     fn plain_http_is_for_this_machine_alone() {
-        let refused = |url: &str| refused(&url.parse().unwrap()).is_some();
+        let of_elsewhere = |url: &str| refused(&url.parse().unwrap(), false).is_some();
+        let refused = |url: &str| refused(&url.parse().unwrap(), true).is_some();
         for local in ["http://localhost:5000/", "http://127.8.9.1/", "http://[::1]:5000/v2/"] {
             assert!(!refused(local), "{local}");
+            assert!(of_elsewhere(local), "a registry elsewhere sends nobody to {local}");
         }
         for elsewhere in [
             "http://registry.localhost/",

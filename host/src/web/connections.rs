@@ -26,11 +26,16 @@ const CONNECTIONS_MAX: usize = 256;
 /// How long a client may take to ask, and to ask again: monitors on a busy machine take a second.
 const ASK_BUDGET: Duration = Duration::from_secs(10);
 
+/// How much of its time a connection keeps after an answer, while half of the places are taken: what
+/// is asked again later asks for a place again, so that those who wait are let in.
+const CROWDED_SHARE: u32 = 16;
+
 /// A listener whose connections are bounded.
 #[derive(Debug)]
 pub struct Connections {
     listener: TcpListener,
     places: Arc<Semaphore>,
+    place_count: usize,
     patience: Duration,
 }
 
@@ -40,10 +45,13 @@ pub struct Connection {
     stream: TcpStream,
     patience: Duration,
     over: Pin<Box<Sleep>>,
+    /// When it ends at the latest while there is a crowd.
+    last: Instant,
+    crowded_from: usize,
     /// Whether something arrived since the last answer began: what is written next begins another.
     is_asked: bool,
     /// Absent once nobody is given a place any more, which does not happen.
-    _place: Option<OwnedSemaphorePermit>,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Connections {
@@ -54,7 +62,8 @@ impl Connections {
     }
 
     fn bounded(listener: TcpListener, connections_max: usize, patience: Duration) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(connections_max)), patience }
+        let places = Arc::new(Semaphore::new(connections_max));
+        Self { listener, places, place_count: connections_max, patience }
     }
 }
 
@@ -66,8 +75,15 @@ impl Listener for Connections {
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
         let over = Box::pin(tokio::time::sleep(self.patience));
-        let connection =
-            Connection { stream, patience: self.patience, over, is_asked: false, _place: place };
+        let connection = Connection {
+            stream,
+            patience: self.patience,
+            over,
+            last: Instant::now() + self.patience,
+            crowded_from: self.place_count / 2,
+            is_asked: false,
+            place,
+        };
         (connection, address)
     }
 
@@ -85,12 +101,24 @@ impl Connection {
         }
     }
 
+    /// Whether half of the places are taken.
+    fn is_crowded(&self) -> bool {
+        let free = self.place.as_ref().map(|place| place.semaphore().available_permits());
+        free.is_some_and(|free| free <= self.crowded_from)
+    }
+
     /// Takes note of a write: the first one after something arrived begins an answer, and the time
     /// for the client to take it and to ask again.
     fn answers(&mut self, written: &Poll<io::Result<usize>>) {
         if self.is_asked && matches!(written, Poll::Ready(Ok(1..))) {
             self.is_asked = false;
-            self.over.as_mut().reset(Instant::now() + self.patience);
+            let now = Instant::now();
+            let until = if self.is_crowded() {
+                (now + self.patience / CROWDED_SHARE).min(self.last.max(now))
+            } else {
+                now + self.patience
+            };
+            self.over.as_mut().reset(until);
         }
     }
 }
@@ -215,6 +243,30 @@ mod tests {
         next.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"HTTP/1.1 200");
         assert!(to_its_end(&mut lazy).await.len() < length);
+    }
+
+    /// The others ask again and again, and none of them keeps its place for long.
+    #[tokio::test]
+    async fn a_crowd_that_keeps_asking_lets_the_next_in() {
+        let patience = Duration::from_millis(800);
+        let address = serve(4, patience, 2).await;
+        for _ in 0..4 {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            tokio::spawn(async move {
+                let mut answer = [0; 512];
+                while client.write_all(REQUEST).await.is_ok()
+                    && client.read(&mut answer).await.is_ok_and(|length| length > 0)
+                {
+                    tokio::time::sleep(patience / CROWDED_SHARE / 4).await;
+                }
+            });
+        }
+        tokio::time::sleep(patience / 4).await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(REQUEST).await.unwrap();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -40,6 +40,21 @@ pub enum Exposure {
     Remote,
 }
 
+/// The method as a span names it: of any other word, that it is another.
+fn method(request: &Request) -> &'static str {
+    match *request.method() {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        _ => "_OTHER",
+    }
+}
+
+/// The route as a span names it, and never what a client wrote: that could be anything.
+fn route(request: &Request) -> &str {
+    request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str)
+}
+
 /// Holds a request to the rules, bounds its answer and adds what every answer carries.
 pub(super) async fn guard(
     State(exposure): State<Exposure>,
@@ -49,8 +64,8 @@ pub(super) async fn guard(
     let begun = Instant::now();
     let span = tracing::debug_span!(
         "request",
-        method = %request.method(),
-        path = request.uri().path(),
+        method = method(&request),
+        path = route(&request),
         status = Empty,
     );
     let mut response = match refusal(exposure, &request) {

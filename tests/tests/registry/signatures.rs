@@ -95,6 +95,27 @@ fn a_store_hands_out_only_what_the_key_signed() {
     let built_in = bench.run(&["check", "--verify-key", "ours.pub", "a.sql"]);
     assert_refused(&built_in, 4, "it is built into the program");
 
+    // A key itself is that key, whatever lies where the command runs.
+    let other = fs::read_to_string(bench.desk.path("other.pub")).unwrap();
+    let other = other.lines().last().unwrap();
+    assert_refused(&check(other), 4, "is not to be trusted");
+    fs::copy(bench.desk.path("ours.pub"), bench.desk.path(other)).unwrap();
+    assert_refused(&check(other), 4, "is not to be trusted");
+
+    let bundle = ["evidence", "export", "--payload", "a.sql", "--store", "store", "--to", "e.tar"];
+    assert_eq!(bench.run(&bundle).code(), Some(0));
+    let verify = |more: &[&str]| bench.run(&[&["evidence", "verify", "e.tar"], more].concat());
+    assert_eq!(verify(&["--store", "store"]).code(), Some(0));
+    assert_eq!(verify(&["--store", "store", "--verify-key", "ours.pub"]).code(), Some(0));
+    // A key that is named is asked, and a store that is named is there.
+    let wrong = verify(&["--store", "store", "--verify-key", "other.pub"]);
+    assert_refused(&wrong, 4, "is not to be trusted");
+    assert_eq!(verify(&["--verify-key", "ours.pub"]).code(), Some(4));
+    assert_refused(&verify(&["--verify-key", "gone.pub"]), 2, "is no file that is there");
+    assert_eq!(verify(&["--store", "gone"]).code(), Some(2));
+    let file = ["check", "--policy", "p.wasm", "--verify-key", "gone.pub", "a.sql"];
+    assert_refused(&bench.run(&file), 2, "is no file that is there");
+
     let signature = bench.desk.path("store/hostile-0.0.0.wasm.minisig");
     let text = fs::read_to_string(&signature).unwrap();
     fs::write(&signature, text.replace("hostile 0.0.0", "hostile 9.9.9")).unwrap();

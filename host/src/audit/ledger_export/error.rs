@@ -23,6 +23,12 @@ pub enum LedgerExportError {
         /// The file.
         path: PathBuf,
     },
+    /// The first line is no object, so none of them is a receipt.
+    #[error("`{}` is no export of a ledger: it does not begin with a line of JSON", path.display())]
+    NotAnExport {
+        /// The file.
+        path: PathBuf,
+    },
     /// A line is longer than any that is written.
     #[error("`{}` line {line} has more than {LINE_BYTES_MAX} bytes", path.display())]
     LineSize {
@@ -128,6 +134,10 @@ impl LedgerExportError {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Read { .. } => "check the path and its permissions",
+            Self::NotAnExport { .. } => {
+                "name what `tollgate receipts export` wrote, unpacked; a bundle is for \
+                 `tollgate evidence verify`"
+            }
             Self::Utf16 { .. } => "export again, in a shell that writes bytes as they come",
             Self::LineSize { .. } | Self::Line { .. } => {
                 "take the file as `tollgate receipts export` wrote it; its last line is cut off when \
@@ -135,9 +145,7 @@ impl LedgerExportError {
             }
             Self::Version { .. } => "use the version of Tollgate that wrote it",
             Self::Empty { .. } => "export again: an export that failed leaves an empty file",
-            Self::NotClosed { .. } => {
-                "export again, or take it for what it has: `tollgate check --incomplete`"
-            }
+            Self::NotClosed { .. } => "export again, or take it for what it has: `--incomplete`",
             Self::OtherLines { .. } => {
                 "take the file as `tollgate receipts export` wrote it: lines were edited, added or \
                  removed since"

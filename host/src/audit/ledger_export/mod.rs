@@ -43,6 +43,8 @@ pub struct LedgerExport<R = BufReader<File>> {
     sum: ExportSum,
     /// The version of the last line that could be read.
     version: u32,
+    /// A line was refused for its version.
+    is_of_another_version: bool,
     closed: Option<Closed>,
     keys: HashMap<[u8; 16], u64>,
     ended: bool,
@@ -78,6 +80,7 @@ impl<R: BufRead> LedgerExport<R> {
             line: 0,
             sum: ExportSum::default(),
             version: LEDGER_EXPORT_VERSION,
+            is_of_another_version: false,
             closed: None,
             keys: HashMap::new(),
             ended: false,
@@ -108,6 +111,9 @@ impl<R: BufRead> LedgerExport<R> {
                     return Err(LedgerExportError::Utf16 { path: self.path.clone() });
                 }
                 line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+                if line.trim_ascii().first().is_some_and(|&first| first != b'{') {
+                    return Err(LedgerExportError::NotAnExport { path: self.path.clone() });
+                }
             }
             let line = without_break(line);
             if !line.trim_ascii().is_empty() {
@@ -129,7 +135,11 @@ impl<R: BufRead> LedgerExport<R> {
         }
         let (path, line) = (self.path.clone(), self.line);
         let (parsed, version) = parsed.map_err(|error| match error {
-            LineError::Version(version) => LedgerExportError::Version { path, line, version },
+            LineError::Version(version) => {
+                // Its last line may close it in words that this program does not know.
+                self.is_of_another_version = true;
+                LedgerExportError::Version { path, line, version }
+            }
             LineError::Json(source) => LedgerExportError::Line { path, line, source },
         })?;
         self.version = version;
@@ -157,6 +167,7 @@ impl<R: BufRead> LedgerExport<R> {
     fn verdict(&self) -> Result<(), LedgerExportError> {
         let path = self.path.clone();
         match &self.closed {
+            None if self.is_of_another_version => Ok(()),
             None if self.sum.lines() == 0 => Err(LedgerExportError::Empty { path }),
             None => {
                 let is_earlier = self.version == WITHOUT_CLOSING;

@@ -168,7 +168,10 @@ impl Check {
         match self.policy.as_slice() {
             [_, _, ..] => Err(Failure::usage("one policy decides on files")
                 .with_help("name one `--policy`; `tollgate policy diff` compares two")),
-            [path] => sandbox::load_file(&runtime, path),
+            [path] => {
+                self.store.check_key()?;
+                sandbox::load_file(&runtime, path)
+            }
             [] => sandbox::load_pinned(&runtime, &self.store.open()?, &self.executor),
         }
     }

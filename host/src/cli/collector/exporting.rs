@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{Status, TracerProvider as _};
-use opentelemetry_otlp::{Protocol, WithExportConfig as _};
+use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
@@ -27,6 +27,25 @@ pub(in crate::cli) struct Collector {
     unusable: Option<&'static str>,
 }
 
+/// The variables of how long an export may take, in milliseconds; the first that is set counts.
+const TIMEOUTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
+
+/// What OpenTelemetry gives an export that no variable is about.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// A client that goes where it is told and nowhere else: an endpoint that redirects would have the
+/// headers, which hold the collector's credentials, sent to a host that nobody named.
+fn client() -> reqwest::blocking::Client {
+    let named = TIMEOUTS.iter().find_map(|name| std::env::var(name).ok()?.trim().parse().ok());
+    let timeout = named.map_or(TIMEOUT_DEFAULT, Duration::from_millis);
+    // It has a runtime of its own, which may not begin within another.
+    let built = std::thread::spawn(move || {
+        let none = reqwest::redirect::Policy::none();
+        reqwest::blocking::Client::builder().redirect(none).timeout(timeout).build().ok()
+    });
+    built.join().ok().flatten().unwrap_or_default()
+}
+
 impl Collector {
     /// Prepares to send spans, when an endpoint is set. Nothing is connected yet.
     pub(in crate::cli) fn from_environment()
@@ -39,6 +58,7 @@ impl Collector {
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
+            .with_http_client(client())
             .build();
         // The error itself quotes the endpoint.
         let Ok(exporter) = exporter else {

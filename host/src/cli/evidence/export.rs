@@ -51,7 +51,8 @@ pub(super) struct Export {
     /// File with the payload; with a step key, instead of looking in the releases
     #[arg(long, value_name = "FILE", required_unless_present = "key", conflicts_with = "releases")]
     payload: Option<PathBuf>,
-    /// Folder with the installed releases, each at <plugin code>/<version>
+    /// Folder with the installed releases, each at <plugin code>/<version>; without it and a payload,
+    /// that of TOLLGATE_RELEASES
     #[arg(long, value_name = "DIR", requires = "key")]
     releases: Option<PathBuf>,
     /// Catalog the payload is meant for [default: that of `tollgate check`; of a step, the target's]
@@ -106,11 +107,11 @@ impl Run for Export {
             Failure::usage(format!("`{}` cannot be written: {error}", self.to.display()))
                 .with_help("check the folder and its permissions")
         })?;
+        let to = output::visible_line(&self.to.display().to_string());
         output::print(&format!(
-            "{}  {}\nnote this digest where the file is not; next: `tollgate evidence verify {}`\n",
+            "{}  {to}\nnote this digest where the file is not; next: `tollgate evidence verify {}`\n",
             bundle.digest(),
-            self.to.display(),
-            self.to.display()
+            output::quoted(&to),
         ))?;
         Ok(Exit::Done)
     }
@@ -146,11 +147,15 @@ impl Export {
     }
 
     fn step(&self, global: &Global, key: &StepKey) -> Result<Subject, Failure> {
-        if self.payload.is_none() && self.releases.is_none() {
+        let releases = self.releases.clone().or_else(|| match &self.payload {
+            Some(_) => None,
+            None => std::env::var_os("TOLLGATE_RELEASES").map(PathBuf::from),
+        });
+        if self.payload.is_none() && releases.is_none() {
             return Err(Failure::usage("the payload of the step is nowhere to be found")
                 .with_help("add `--releases DIR`, or `--payload FILE`"));
         }
-        if let Some(releases) = &self.releases {
+        if let Some(releases) = &releases {
             is_folder(
                 releases,
                 "name the folder that holds each release at <plugin code>/<version>",

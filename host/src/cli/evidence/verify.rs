@@ -44,7 +44,7 @@ pub(super) struct Verify {
     #[arg(long, value_enum, default_value_t)]
     engine: Engine,
     /// Let a policy that is not pinned in the store, or not byte for byte the store's file, count as a
-    /// mismatch
+    /// mismatch; with `--verify-key` it always does
     #[arg(long)]
     require_pinned: bool,
     /// One object a line; see docs/schema/evidence-verify.schema.json
@@ -83,9 +83,12 @@ impl Run for Verify {
     fn run(self, _global: &Global) -> Result<Exit, Failure> {
         // What is not signed is not pinned either, when someone has to have signed it.
         let opened =
-            if self.require_pinned { self.store.open_vouched() } else { self.store.open() };
+            if self.requires_pinned() { self.store.open_vouched() } else { self.store.open() };
         let store = match opened {
-            Err(failure) if self.require_pinned => return Err(failure),
+            // A store that was named has to be one.
+            Err(failure) if self.requires_pinned() || self.store.folder().is_some() => {
+                return Err(failure);
+            }
             opened => opened.ok(),
         };
         let runtimes: Vec<(&str, PolicyRuntime)> = self
@@ -103,7 +106,7 @@ impl Run for Verify {
                 Ok(bundle) => {
                     let verification = bundle.verify(&sandboxes);
                     let pin = self.pin_state(&bundle, &verification.summary, store.as_ref());
-                    let report = Report::new(path, &verification, pin, self.require_pinned);
+                    let report = Report::new(path, &verification, pin, self.requires_pinned());
                     (if self.json { report.json() } else { report.human() }, report.exit())
                 }
                 // Of many, one that is no bundle does not keep the others from being verified.
@@ -124,6 +127,11 @@ impl Run for Verify {
 }
 
 impl Verify {
+    /// Whether it counts what the store says: a key that has to have signed is about what is pinned.
+    const fn requires_pinned(&self) -> bool {
+        self.require_pinned || self.store.has_key()
+    }
+
     /// What the store says, if there is one: the file it has is looked at when it counts.
     fn pin_state(
         &self,
@@ -132,14 +140,20 @@ impl Verify {
         store: Option<&PolicyStore>,
     ) -> PinState {
         let Some(store) = store else { return PinState::Unknown };
+        let component = bundle.member("policy/component.wasm");
+        // An absent or a damaged file, and one without the signature that is asked for, vouch for
+        // nothing.
         match PinState::of(summary, store) {
-            (PinState::Pinned, Some(pin)) if self.require_pinned => {
-                // An absent or a damaged file, and one without the signature that is asked for, vouch
-                // for nothing.
-                let has_bytes = store
-                    .component(pin)
-                    .is_ok_and(|bytes| Some(&*bytes) == bundle.member("policy/component.wasm"));
+            (PinState::Pinned, Some(pin)) if self.requires_pinned() => {
+                let has_bytes = store.component(pin).is_ok_and(|bytes| Some(&*bytes) == component);
                 if has_bytes { PinState::Pinned } else { PinState::OtherFile }
+            }
+            // Without a key pins.toml vouches for what it supersedes, whether its file is kept or not.
+            (PinState::Superseded, _) if self.store.has_key() => {
+                let signed = summary.policy_digest.map(|digest| store.component_with(digest));
+                let is_signed =
+                    matches!(signed, Some(Ok(Some(bytes))) if Some(&*bytes) == component);
+                if is_signed { PinState::Superseded } else { PinState::SupersededUnsigned }
             }
             (state, _) => state,
         }
@@ -162,6 +176,8 @@ enum PinState {
     Pinned,
     /// The component that decides now has taken its place.
     Superseded,
+    /// The same, and the store has no file of it that the trusted key signed.
+    SupersededUnsigned,
     /// Another component decides for the executor.
     PinnedOtherwise,
     /// Nothing is pinned to the executor here.
@@ -189,6 +205,9 @@ impl PinState {
         match self {
             Self::Pinned => "pinned in this store",
             Self::Superseded => "superseded in this store by the policy that is pinned now",
+            Self::SupersededUnsigned => {
+                "superseded in this store, which has no file of it that the key signed"
+            }
             Self::PinnedOtherwise => "in this store another policy is pinned",
             Self::NotPinned => "nothing is pinned to its executor in this store",
             Self::OtherFile => {

@@ -43,8 +43,10 @@ impl Target {
         }
         let message =
             format!("`{}` has other bytes: {present}, these are {new}", self.path.display());
-        Err(Failure::new(Exit::PinMismatch, message)
-            .with_help("give what changed a new version, or move the file that is there away"))
+        Err(Failure::new(Exit::PinMismatch, message).with_help(
+            "give what changed a new version; when it is the file there that is damaged, move it \
+                 away and run this again",
+        ))
     }
 
     /// Writes it whole, unless it is there already; whether it was written. Other bytes that are there,

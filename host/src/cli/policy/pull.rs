@@ -12,6 +12,7 @@ use tollgate::policy::{PINS_FILE, PolicyPin, PolicyStore};
 use tollgate::registry::{Made, Place, Pulled, Registry, RegistryError};
 
 use super::super::configuration::block_on;
+use super::super::output::quoted;
 use super::super::sandbox::{KeyArguments, RuntimeArguments, refused};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
@@ -281,15 +282,6 @@ fn next(line: &Line<'_>) -> String {
         let _ = write!(text, " --flag {}", quoted(flag));
     }
     text + " --store DIR\n"
-}
-
-/// A text as one word of a shell.
-fn quoted(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:=+,@".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod human;
 mod json;
 
 use std::io::{self, Write as _};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -48,6 +49,9 @@ pub(super) struct Diff {
     /// Payloads that a ledger has receipts of: what `tollgate receipts export` wrote
     #[arg(long, value_name = "FILE")]
     ledger_export: Option<PathBuf>,
+    /// Take an export for what it has that does not say where it ends, as those of earlier versions
+    #[arg(long, requires = "ledger_export")]
+    incomplete: bool,
     /// Catalog that files are meant for; receipts name theirs
     #[arg(
         long,
@@ -141,9 +145,16 @@ impl Diff {
             let render = |compared: Result<Compared, LedgerExportError>| {
                 compared.map(|compared| Rendered::new(&compared, self.format))
             };
-            comparison.compare_export(LedgerExport::open(path)?, render, |rendered| {
-                emit(rendered.map_err(Failure::from))
-            })?;
+            comparison.compare_export(
+                LedgerExport::open(path)?,
+                render,
+                |rendered| match rendered {
+                    Err(LedgerExportError::NotClosed { .. }) if self.incomplete => {
+                        ControlFlow::Continue(())
+                    }
+                    rendered => emit(rendered.map_err(Failure::from)),
+                },
+            )?;
         }
         until.ended()
     }
