@@ -23,6 +23,9 @@ use super::limits::{
     GUEST_MEMORY_BYTES_MAX, GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX, TYPE_ARITY_MAX,
 };
 
+/// How every module and component begins.
+const MAGIC: &[u8] = b"\0asm";
+
 /// Bytes of a page of linear memory.
 const PAGE_BYTES: u64 = 64 << 10;
 
@@ -30,6 +33,10 @@ const PAGE_BYTES: u64 = 64 << 10;
 /// more of anything than a component may have.
 pub(super) fn check(bytes: &[u8]) -> Result<(), LoadError> {
     within("bytes", bytes.len() as u64, COMPONENT_BYTES_MAX)?;
+    if !bytes.starts_with(MAGIC) {
+        let what = "it does not begin as WebAssembly does";
+        return Err(LoadError::NotAComponent(wasmtime::Error::msg(what)));
+    }
     let mut walk = Walk::default();
     for payload in Parser::new(0).parse_all(bytes) {
         walk.take(payload.map_err(unreadable)?)?;
