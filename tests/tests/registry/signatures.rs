@@ -264,5 +264,5 @@ fn a_key_that_cannot_be_used_is_named() {
     assert_refused(&list("ours.key"), 2, "`ours.key` cannot be used: this is a secret key");
     let sign = |key: &str| bench.publish("127.0.0.1:1/policies/p:1", &["--sign-key", key]);
     assert_refused(&sign("ours.pub"), 2, "`ours.pub` cannot be used: this is a public key");
-    assert_eq!(sign("missing.key").code(), Some(2));
+    assert_refused(&sign("missing.key"), 2, "`missing.key` cannot be read");
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use tollgate::digest::Digest;
-use tollgate::policy::{PolicyPin, read_component};
+use tollgate::policy::{PolicyPin, PolicyStore, read_component};
 use tollgate::registry::{Artifact, Place, PlaceError, Published, Registry, RegistryError};
 use tollgate::signature::{
     KeyError, PublicKey, SIGNATURE_BYTES_MAX, SecretKey, Signature, Subject,
@@ -96,7 +96,7 @@ impl Run for Publish {
         let policy = policy.map_err(refused(self.file.display()))?;
         let mut pin = policy.pin().clone();
         let store = made::store_of(&self.file);
-        made::complete(&mut pin, &component, store.iter().flat_map(|store| store.pins()));
+        made::complete(&mut pin, &component, store.iter().flat_map(PolicyStore::pins));
         let signed = match &self.sign_key {
             Some(path) => Some(self.sign(path, &pin, &component)?),
             None => None,
@@ -154,7 +154,10 @@ impl Publish {
 
 /// A key's or a password's file, which is small.
 fn read_text(path: &Path) -> Result<String, Failure> {
-    let refused = |error| Failure::usage(format!("`{}` cannot be read: {error}", path.display()));
+    let refused = |error| {
+        Failure::usage(format!("`{}` cannot be read: {error}", path.display()))
+            .with_help("name a file that is there and that you may read")
+    };
     let mut text = String::new();
     let file = fs::File::open(path).map_err(refused)?;
     file.take(SIGNATURE_BYTES_MAX as u64).read_to_string(&mut text).map_err(refused)?;
