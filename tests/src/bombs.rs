@@ -56,7 +56,7 @@ impl Bomb {
             }),
             Self::JumpTables => (0..turns).for_each(|turn| {
                 put(&[Block(BlockType::Empty), Block(BlockType::Empty), LocalGet(local(turn))]);
-                put(&[BrTable(vec![0, 1].repeat(50).into(), 0), End, End, Br(0)]);
+                put(&[BrTable([0, 1].repeat(50).into(), 0), End, End, Br(0)]);
             }),
         }
         function.instruction(&Instruction::End);

@@ -43,8 +43,8 @@ impl Reply {
 }
 
 fn head(status: &str, headers: &[&str], length: &str) -> String {
-    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-    format!("HTTP/1.1 {status}\r\n{length}{headers}Connection: close\r\n\r\n")
+    let headers = [headers, &["Connection: close", "", ""]].concat().join("\r\n");
+    format!("HTTP/1.1 {status}\r\n{length}{headers}")
 }
 
 /// A request as it arrived.
@@ -115,17 +115,17 @@ fn answer(
     let Reply { head, body } = reply(&Request { line, headers });
     let mut client = client;
     client.write_all(head.as_bytes())?;
-    let mut send = |bytes: &[u8]| {
+    let mut put = |bytes: &[u8]| {
         sent.fetch_add(bytes.len() as u64, Ordering::SeqCst);
         client.write_all(bytes)
     };
     match body {
-        Body::Whole(bytes) => send(&bytes),
+        Body::Whole(bytes) => put(&bytes),
         Body::Endless(byte) => loop {
-            send(&[byte; 1 << 14])?;
+            put(&[byte; 1 << 14])?;
         },
         Body::Dripping(byte) => loop {
-            send(&[byte])?;
+            put(&[byte])?;
             thread::sleep(Duration::from_millis(20));
         },
     }

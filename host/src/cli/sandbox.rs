@@ -117,7 +117,7 @@ pub(super) struct RuntimeArguments {
     /// directory]
     #[arg(long, value_name = "DIR", env = "TOLLGATE_CACHE")]
     cache: Option<PathBuf>,
-    /// Keep no compiled policies, whatever --cache or TOLLGATE_CACHE says
+    /// Keep no compiled policies, whatever --cache and the environment say
     #[arg(long)]
     no_cache: bool,
 }

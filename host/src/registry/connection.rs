@@ -88,7 +88,7 @@ impl Registry {
     /// Logs in, when the registry wants it.
     pub(super) async fn log_in(&self, purpose: Purpose) -> Result<(), RegistryError> {
         let repository = self.place.repository();
-        let url = self.url(&self.place, "").map_err(|it| self.failure(&self.place, it))?;
+        let url = Self::url(&self.place, "").map_err(|it| self.failure(&self.place, it))?;
         let proof = self
             .retrying(&self.place, || {
                 login::log_in(&self.http, url.clone(), repository, &self.auth, purpose)
@@ -109,7 +109,7 @@ impl Registry {
     }
 
     /// The address of something of the registry's, after `/v2/`.
-    fn url(&self, place: &Place, path: &str) -> Result<Url, Problem> {
+    fn url(place: &Place, path: &str) -> Result<Url, Problem> {
         let scheme = if place.is_loopback() { "http" } else { "https" };
         let text = format!("{scheme}://{}/v2/{path}", place.registry());
         text.parse().map_err(|_| Problem::Refused("no address of a registry".into()))
@@ -117,7 +117,7 @@ impl Registry {
 
     /// The address of something of a repository's.
     pub(super) fn of_repository(&self, place: &Place, path: &str) -> Result<Url, RegistryError> {
-        self.url(place, &format!("{}/{path}", place.repository()))
+        Self::url(place, &format!("{}/{path}", place.repository()))
             .map_err(|problem| self.failure(place, problem))
     }
 
@@ -157,7 +157,7 @@ impl Registry {
     }
 
     fn is_own(&self, url: &Url) -> bool {
-        self.url(&self.place, "").is_ok_and(|own| own.origin() == url.origin())
+        Self::url(&self.place, "").is_ok_and(|own| own.origin() == url.origin())
     }
 
     async fn retrying<T, F>(
