@@ -1,5 +1,6 @@
 //! What the benches against a database stand on: a durable server with everything in place.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
@@ -53,9 +54,11 @@ impl Shape {
             Self::Insert => vec![row("entry", number * 10)],
             Self::CreateInsert => {
                 let table = format!("made_{number}");
-                let columns: String = (0..8)
-                    .map(|column| format!(", column_number_{column} VARCHAR(64) NULL DEFAULT NULL"))
-                    .collect();
+                let columns = (0..8).fold(String::new(), |mut columns, column| {
+                    let _ =
+                        write!(columns, ", column_number_{column} VARCHAR(64) NULL DEFAULT NULL");
+                    columns
+                });
                 let create = format!(
                     "CREATE TABLE IF NOT EXISTS {table} (id BIGINT NOT NULL PRIMARY KEY, \
                      word VARCHAR(20), note VARCHAR(200){columns}) ENGINE=InnoDB"

@@ -267,7 +267,9 @@ fn a_ledger_s_export_is_a_corpus() {
         receipt("changed", Some(allowed), "something else"),
     ];
     let schema = Schema::of("ledger-export");
-    lines.iter().for_each(|line| schema.assert_accepts(line));
+    for line in &lines {
+        schema.assert_accepts(line);
+    }
     desk.write("receipts.jsonl", exported::export(&lines));
     desk.write("p.wasm", hostile::policy(Decide::Deny));
     let policies = ["policy", "diff", "sql-jdbc:v1", "p.wasm", "--format", "json"];

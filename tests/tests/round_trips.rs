@@ -93,9 +93,10 @@ async fn a_first_run_takes_seven_and_two_more_for_the_lease_and_preparing_of_eac
         let place = Counted::on(flavour, one, None).await;
         assert_eq!(place.cost("first run, 1 INSERT", Direction::Forward).await, kept(7));
 
-        let five: String = (1..=5)
+        let five: Vec<String> = (1..=5)
             .map(|id| format!("INSERT IGNORE INTO entry (id, word) VALUES ({id}, 'one');\n"))
             .collect();
+        let five = five.concat();
         let place = Counted::on(flavour, &five, None).await;
         assert_eq!(place.cost("first run, 5 INSERTs", Direction::Forward).await, kept(7 + 4 * 3));
 

@@ -232,7 +232,9 @@ mod tests {
 
     fn closed(lines: &[String]) -> String {
         let mut sum = ExportSum::default();
-        lines.iter().for_each(|line| sum.add(line));
+        for line in lines {
+            sum.add(line);
+        }
         lines.concat() + &sum.to_line()
     }
 

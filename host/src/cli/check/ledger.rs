@@ -55,16 +55,16 @@ pub(super) fn check(
     output.counts.receipts = Some(Receipts { complete: true, ..Receipts::default() });
     let mut wrong = Vec::new();
     let mut until: Until<Failure> = Until::failure();
-    let render = |replayed: Result<Replayed, LedgerExportError>| {
-        let replayed = replayed.or_else(|error| bad_line(path, error))?;
-        let bytes = replayed.audited.payload.len() as u64;
-        Ok((rendered(renderer, &replayed), bytes))
+    let render = |line: Result<Replayed, LedgerExportError>| {
+        let line = line.or_else(|error| bad_line(path, error))?;
+        let bytes = line.audited.payload.len() as u64;
+        Ok((rendered(renderer, &line), bytes))
     };
-    replayer.replay_all(export, render, |replayed| {
-        until.passed(match replayed {
-            Ok((rendered, bytes)) => {
+    replayer.replay_all(export, render, |line| {
+        until.passed(match line {
+            Ok((shown, bytes)) => {
                 progress.inc(bytes);
-                progress.suspend(|| output.add(rendered)).map_err(Failure::from)
+                progress.suspend(|| output.add(shown)).map_err(Failure::from)
             }
             Err(error) => {
                 wrong.push(error);

@@ -52,7 +52,7 @@ pub(super) struct Export {
     #[arg(long, value_name = "FILE", required_unless_present = "key", conflicts_with = "releases")]
     payload: Option<PathBuf>,
     /// Folder with the installed releases, each at <plugin code>/<version>; without it and a payload,
-    /// that of TOLLGATE_RELEASES
+    /// that of `TOLLGATE_RELEASES`
     #[arg(long, value_name = "DIR", requires = "key")]
     releases: Option<PathBuf>,
     /// Catalog the payload is meant for [default: that of `tollgate check`; of a step, the target's]
