@@ -46,6 +46,12 @@ async fn a_step_s_evidence_has_its_receipt_and_needs_no_server() {
         assert_eq!(run.code(), Some(0), "{run:?}");
         let again = fs::read(installation.folder().join(format!("{key}.tar"))).unwrap();
         assert!(bundle == again, "the receipt of a step that is done does not change");
+        // The folder of releases as every other command finds it.
+        let to = format!("{key}.tar");
+        let mut command =
+            installation.command(&["evidence", "export", key, "--force", "--to", &to]);
+        let run = cli::run(command.env("TOLLGATE_RELEASES", "releases"));
+        assert_eq!(run.code(), Some(0), "{run:?}");
 
         let file = format!("{key}.tar");
         let run =

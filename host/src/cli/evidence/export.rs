@@ -128,10 +128,20 @@ const BUNDLE: Written = Written {
 };
 
 impl Export {
+    /// Where a step's payload is looked for, unless it is given.
+    fn releases(&self) -> Option<PathBuf> {
+        if self.payload.is_some() || self.key.is_none() {
+            return None;
+        }
+        let named = self.releases.clone();
+        named.or_else(|| std::env::var_os("TOLLGATE_RELEASES").map(PathBuf::from))
+    }
+
     /// Nothing that goes into the bundle may be lost for it.
     fn check_place(&self) -> Result<(), Failure> {
+        let releases = self.releases();
         let files = [&self.payload, &self.policy].into_iter().flatten();
-        let folders = [self.releases.as_deref(), self.store.folder()].into_iter().flatten();
+        let folders = [releases.as_deref(), self.store.folder()].into_iter().flatten();
         let inputs: Vec<&Path> = files.map(PathBuf::as_path).chain(folders).collect();
         let replaces = if self.force { Replaces::Anything(BUNDLE) } else { Replaces::Nothing };
         Place { option: "--to", path: &self.to, replaces }.check(&inputs)
@@ -147,10 +157,7 @@ impl Export {
     }
 
     fn step(&self, global: &Global, key: &StepKey) -> Result<Subject, Failure> {
-        let releases = self.releases.clone().or_else(|| match &self.payload {
-            Some(_) => None,
-            None => std::env::var_os("TOLLGATE_RELEASES").map(PathBuf::from),
-        });
+        let releases = self.releases();
         if self.payload.is_none() && releases.is_none() {
             return Err(Failure::usage("the payload of the step is nowhere to be found")
                 .with_help("add `--releases DIR`, or `--payload FILE`"));
@@ -168,7 +175,7 @@ impl Export {
             return Err(Failure::usage(message).with_help("leave `--catalog` out"));
         }
         let receipt = configuration::block_on(recorded(target, key))??;
-        let payload = match (&self.payload, &self.releases) {
+        let payload = match (&self.payload, &releases) {
             (Some(path), _) => read_payload(path)?,
             (None, releases) => {
                 let releases = releases.as_deref().unwrap_or(Path::new("."));
