@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromRow, Queryable as _};
@@ -30,6 +31,9 @@ pub const TARGET_PASSWORD: &str = "canary-target-password";
 pub const CONTROL_USER: &str = "tollgate_control";
 /// The control account's password: no output may ever hold it.
 pub const CONTROL_PASSWORD: &str = "canary-control-password";
+
+/// How long counters stay the same before nothing is on its way to them.
+const SETTLED: Duration = Duration::from_millis(300);
 
 /// A private server with both catalogs, both accounts and the ledger.
 #[derive(Debug)]
@@ -164,6 +168,42 @@ impl Chain {
         let rows = admin.query(query).await.unwrap();
         admin.disconnect().await.unwrap();
         rows
+    }
+
+    /// The server's counters of these names once they stay. Servers add a session that ends to their
+    /// totals a moment after its client saw it end, and old ones meanwhile count it twice or not.
+    pub async fn settled_counters(&self, names: &[&str]) -> Vec<(String, u64)> {
+        let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+        let query = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", names.join(", "));
+        let mut admin = self.server.admin().await;
+        let mut last: Vec<(String, u64)> = admin.query(&query).await.unwrap();
+        let mut since = Instant::now();
+        while since.elapsed() < SETTLED {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let now = admin.query(&query).await.unwrap();
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+        }
+        admin.disconnect().await.unwrap();
+        assert!(!last.is_empty(), "{query} found nothing");
+        last
+    }
+
+    /// How often the server was asked to change something or to end a transaction.
+    pub async fn changes(&self) -> Vec<(String, u64)> {
+        self.settled_counters(&[
+            "Com_create_table",
+            "Com_drop_table",
+            "Com_insert",
+            "Com_update",
+            "Com_delete",
+            "Com_commit",
+            "Com_rollback",
+            "Com_stmt_prepare",
+            "Com_stmt_execute",
+        ])
+        .await
     }
 
     /// One value of the target, as root sees it.

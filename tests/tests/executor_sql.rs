@@ -45,14 +45,6 @@ fn refused(outcome: Outcome) -> (ExecutionError, bool) {
     }
 }
 
-/// How often the server was asked to change something or to end a transaction.
-async fn changes(chain: &Chain) -> Vec<(String, String)> {
-    let counters = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_create_table', \
-                    'Com_drop_table', 'Com_insert', 'Com_update', 'Com_delete', 'Com_commit', \
-                    'Com_rollback', 'Com_stmt_prepare', 'Com_stmt_execute')";
-    chain.rows(counters).await
-}
-
 #[tokio::test]
 async fn a_migration_runs_forward_and_back() {
     let chain = Chain::start().await;
@@ -86,10 +78,10 @@ async fn a_duplicate_delivery_runs_nothing() {
     let row = "SELECT generation, execution_count, DATE_FORMAT(updated_at, '%T.%f') \
                FROM factory_plugin_target_receipt";
     let before: (u64, u32, String) = chain.value(row).await;
-    let counted = changes(&chain).await;
+    let counted = chain.changes().await;
     let second = chain.deliver(&plugin, &step).await;
     assert_eq!(applied(&first), applied(&second));
-    assert_eq!(changes(&chain).await, counted);
+    assert_eq!(chain.changes().await, counted);
     assert_eq!(chain.value::<(u64, u32, String)>(row).await, before);
     assert_eq!(before.1, 1);
 }
@@ -107,9 +99,9 @@ async fn a_succeeded_step_keeps_its_receipt_when_its_release_has_changed() {
     assert!(chain.receipt("up:1").await.is_none());
 
     assert_eq!(applied(&chain.deliver(&plugin, &step).await), "sql:preview:up:1");
-    let before = changes(&chain).await;
+    let before = chain.changes().await;
     assert_eq!(applied(&chain.deliver(&changed, &step).await), "sql:preview:up:1");
-    assert_eq!(changes(&chain).await, before);
+    assert_eq!(chain.changes().await, before);
 
     // Taken back: the receipt no longer stands for an effect.
     let back = plugin.step("up", Direction::Compensate);

@@ -16,8 +16,8 @@ use tollgate_tests::place::{LEDGER as QUALIFIED, Place, compensation, forward, k
 use tollgate_tests::server::Flavour;
 
 use crate::scene::{
-    LEDGER, ROWS, applied, changes, delivery, has_session, hold_metadata, hold_row_2, ids, refused,
-    row, session_running, stage, tables, tollgate_with,
+    LEDGER, ROWS, applied, delivery, has_session, hold_metadata, hold_row_2, ids, refused, row,
+    session_running, stage, tables, tollgate_with,
 };
 
 async fn fault_20_every_field_of_the_identity_is_compared(flavour: Flavour) {
@@ -25,7 +25,7 @@ async fn fault_20_every_field_of_the_identity_is_compared(flavour: Flavour) {
     let plugin = Plugin::install(ROWS, Some("DELETE FROM entry WHERE id = 1"));
     let step = plugin.step("up", Direction::Forward);
     applied(&chain.deliver(&plugin, &step).await);
-    let (counted, before) = (changes(&chain).await, row(&chain, "up:1").await);
+    let (counted, before) = (chain.changes().await, row(&chain, "up:1").await);
 
     plugin.reinstall("2.0.0", ROWS, None);
     plugin.install_as("invoices", "1.0.0", ROWS, None);
@@ -53,7 +53,7 @@ async fn fault_20_every_field_of_the_identity_is_compared(flavour: Flavour) {
     let (error, _) = refused(chain.deliver(&plugin, &other).await);
     assert!(error.to_string().contains("`content_hash`"), "{error}");
 
-    assert_eq!(changes(&chain).await, counted, "a mismatch must change nothing");
+    assert_eq!(chain.changes().await, counted, "a mismatch must change nothing");
     assert_eq!(row(&chain, "up:1").await, before);
     // It is an event for whoever watches, with its stable code.
     let release = plugin.release_folder("1.0.0");
@@ -193,12 +193,12 @@ async fn fault_24_a_step_taken_back_never_runs_again(flavour: Flavour) {
         (plugin.step("up", Direction::Forward), plugin.step("up", Direction::Compensate));
     applied(&chain.deliver(&plugin, &up).await);
     applied(&chain.deliver(&plugin, &down).await);
-    let counted = changes(&chain).await;
+    let counted = chain.changes().await;
     let (error, retryable) = refused(chain.deliver(&plugin, &up).await);
     let ExecutionError::Superseded { by } = &error else { panic!("{error}") };
     assert_eq!(by.as_ref().map(StepKey::as_str), Some("up:1:compensate"));
     assert!(!retryable);
-    assert_eq!(changes(&chain).await, counted);
+    assert_eq!(chain.changes().await, counted);
     assert_eq!(ids(&chain).await, [] as [u32; 0]);
 }
 over_servers!(fault_24_a_step_taken_back_never_runs_again);
@@ -353,7 +353,7 @@ async fn fingerprint(chain: &Chain) -> String {
     ] {
         writeln!(said, "{:?}", chain.rows::<String>(query).await).unwrap();
     }
-    write!(said, "{:?}", changes(chain).await).unwrap();
+    write!(said, "{:?}", chain.changes().await).unwrap();
     said
 }
 

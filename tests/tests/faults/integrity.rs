@@ -13,7 +13,7 @@ use tollgate_tests::place::{CATALOG, LEDGER, PASSWORD, Place, USER, forward};
 use tollgate_tests::server::Flavour;
 
 use crate::scene::{
-    self, ROWS, applied, changes, delivery, hold_row_2, ids, refused, row, session_running, stage,
+    self, ROWS, applied, delivery, hold_row_2, ids, refused, row, session_running, stage,
     status_keys, tollgate, until,
 };
 
@@ -97,7 +97,7 @@ async fn fault_69_a_lost_ledger_stops_redelivery_until_a_person_acts(flavour: Fl
         worker.wait().unwrap();
         assert_eq!(ids(&chain).await, [2], "{loss}: the rows went with the receipt");
         // Another worker does not touch it either.
-        let counted = changes(&chain).await;
+        let counted = chain.changes().await;
         assert_eq!(tollgate(&chain, &work).code(), Some(0));
         if *loss == "DROP TABLE" {
             assert_eq!(status_keys(&chain), ["ledger-missing"]);
@@ -105,10 +105,10 @@ async fn fault_69_a_lost_ledger_stops_redelivery_until_a_person_acts(flavour: Fl
         } else {
             let receipts = format!("SELECT id FROM {}", scene::LEDGER);
             assert!(chain.rows::<u64>(&receipts).await.is_empty(), "{loss}");
-            let writes = |counted: &[(String, String)]| {
+            let writes = |counted: &[(String, u64)]| {
                 counted.iter().filter(|(name, _)| name == "Com_delete").cloned().collect::<Vec<_>>()
             };
-            assert_eq!(writes(&changes(&chain).await), writes(&counted), "{loss}");
+            assert_eq!(writes(&chain.changes().await), writes(&counted), "{loss}");
         }
         // At a person's word it runs.
         assert_eq!(tollgate(&chain, &["outbox", "retry", "up:1"]).code(), Some(0));
@@ -214,14 +214,14 @@ over_servers!(fault_70_a_key_lost_under_a_connection_in_use_is_noticed);
 async fn assert_contradictory(chain: &Chain, plugin: &Plugin, edit: &str, column: &str) {
     let step = plugin.step("up", Direction::Forward);
     let before = row(chain, "up:1").await;
-    let counted = changes(chain).await;
+    let counted = chain.changes().await;
     let (error, retryable) = refused(chain.deliver(plugin, &step).await);
     let ExecutionError::Claim(claim) = &error else { panic!("{edit}: {error:?}") };
     assert_eq!((claim.code(), retryable), ("receipt-contradictory", false), "{edit}");
     let cause = std::error::Error::source(claim).unwrap().to_string();
     assert!(cause.contains(&format!("`{column}`")), "{edit}: {cause}");
     assert_eq!(row(chain, "up:1").await, before, "{edit}");
-    assert_eq!(changes(chain).await, counted, "{edit}");
+    assert_eq!(chain.changes().await, counted, "{edit}");
     let flagged = tollgate(chain, &["receipts", "--key", "up:1", "--format", "json"]);
     assert_eq!(flagged.json_lines()[0]["contradiction"], *column, "{edit}");
     let table = tollgate(chain, &["receipts"]).stdout;

@@ -23,7 +23,7 @@ use tollgate_tests::place::{Place, forward};
 use tollgate_tests::server::Flavour;
 
 use crate::relay::{Changes, Relay};
-use crate::scene::{LEDGER, ROWS, applied, changes, counter, ids, refused, stage, stage_on};
+use crate::scene::{LEDGER, ROWS, applied, counter, ids, refused, stage, stage_on};
 
 async fn fault_74_the_control_catalog_is_recognised_under_every_name(flavour: Flavour) {
     let chain = stage(flavour).await;
@@ -113,7 +113,7 @@ const HOSTILE: &[&str] = &[
 
 async fn fault_76_a_payload_that_reaches_out_is_refused(flavour: Flavour) {
     let chain = stage(flavour).await;
-    let counted = changes(&chain).await;
+    let counted = chain.changes().await;
     let connected = counter(&chain, "Connections").await;
     for (number, hostile) in HOSTILE.iter().enumerate() {
         // Alone, and behind a statement that is allowed.
@@ -133,7 +133,7 @@ async fn fault_76_a_payload_that_reaches_out_is_refused(flavour: Flavour) {
             assert!(denied(&error), "{payload}: {error}");
         }
     }
-    assert_eq!(changes(&chain).await, counted, "nothing was sent");
+    assert_eq!(chain.changes().await, counted, "nothing was sent");
     assert!(counter(&chain, "Connections").await > connected);
     let claimed: u64 = chain.value(&format!("SELECT COUNT(*) FROM {LEDGER}")).await;
     assert_eq!(claimed, 0);
@@ -226,7 +226,7 @@ async fn fault_78_a_policy_that_does_not_decide_lets_nothing_run(flavour: Flavou
     let chain = stage(flavour).await;
     let plugin = Plugin::install(ROWS, None);
     let step = plugin.step("up", Direction::Forward);
-    let counted = changes(&chain).await;
+    let counted = chain.changes().await;
     for decide in [Decide::Trap, Decide::LoopForever, Decide::TakeMemory, Decide::Recurse] {
         let config = chain.config(&[]);
         let executor = SqlJdbcV1::new(config.sql_target.as_ref().unwrap(), hostile_policy(decide));
@@ -237,7 +237,7 @@ async fn fault_78_a_policy_that_does_not_decide_lets_nothing_run(flavour: Flavou
         assert!(matches!(error, ExecutionError::NoDecision(_)), "{decide:?}: {error:?}");
         assert!(error.refusals().is_empty(), "no decision is no denial");
     }
-    assert_eq!(changes(&chain).await, counted);
+    assert_eq!(chain.changes().await, counted);
     assert_eq!(chain.receipt("up:1").await, None);
     applied(&chain.deliver(&plugin, &step).await);
 }

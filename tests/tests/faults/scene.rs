@@ -172,32 +172,15 @@ pub(crate) async fn row(chain: &Chain, key: &str) -> String {
     format!("{:?}", chain.value::<mysql_async::Row>(&query).await.unwrap())
 }
 
-/// How often the server was asked to change something or to end a transaction.
-pub(crate) async fn changes(chain: &Chain) -> Vec<(String, String)> {
-    let counters = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_create_table', \
-                    'Com_drop_table', 'Com_insert', 'Com_update', 'Com_delete', 'Com_commit', \
-                    'Com_rollback', 'Com_stmt_prepare', 'Com_stmt_execute')";
-    chain.rows(counters).await
-}
-
 /// A counter of the server.
 pub(crate) async fn counter(chain: &Chain, name: &str) -> u64 {
     let rows: Vec<(String, u64)> = chain.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).await;
     rows.first().map_or(0, |(_, value)| *value)
 }
 
-/// The same once it stays: servers count a session's end a moment after its client saw it.
+/// The same once it stays.
 pub(crate) async fn settled_counter(chain: &Chain, name: &str) -> u64 {
-    let mut last = counter(chain, name).await;
-    let mut since = Instant::now();
-    while since.elapsed() < Duration::from_millis(500) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let now = counter(chain, name).await;
-        if now != last {
-            (last, since) = (now, Instant::now());
-        }
-    }
-    last
+    chain.settled_counters(&[name]).await[0].1
 }
 
 /// `tollgate` in the chain's environment.
