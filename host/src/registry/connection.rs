@@ -175,7 +175,7 @@ impl Registry {
                 Err(problem) => problem,
             };
             match problem {
-                Problem::Passing(reason) if attempt < ATTEMPTS_MAX => {
+                Problem::Silence(reason) | Problem::Failing(reason) if attempt < ATTEMPTS_MAX => {
                     tracing::warn!(
                         registry = place.registry(),
                         attempt,
@@ -188,14 +188,17 @@ impl Registry {
                 problem => return Err(self.failure(place, problem)),
             }
         }
-        Err(self.failure(place, Problem::Passing("no attempt was made".into())))
+        Err(self.failure(place, Problem::Silence("no attempt was made".into())))
     }
 
     fn failure(&self, place: &Place, problem: Problem) -> RegistryError {
         let (place, registry) = (place.clone(), place.registry().to_owned());
         match problem {
-            Problem::Passing(reason) => {
+            Problem::Silence(reason) => {
                 RegistryError::Unreachable { registry, reason: self.told(&reason) }
+            }
+            Problem::Failing(answer) => {
+                RegistryError::Failing { registry, answer: self.told(&answer) }
             }
             Problem::NotFound => RegistryError::NotFound(place),
             Problem::Unauthorized => RegistryError::Unauthorized { registry },

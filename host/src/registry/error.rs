@@ -25,6 +25,14 @@ pub enum RegistryError {
         /// What the last attempt failed with.
         reason: String,
     },
+    /// The registry answers that it cannot, however often it was asked.
+    #[error("the registry `{registry}` fails, however often it is asked: {answer}")]
+    Failing {
+        /// The registry.
+        registry: String,
+        /// What it said last.
+        answer: String,
+    },
     /// All of it took too long.
     #[error("the registry `{registry}` did not come to an end within {seconds} s")]
     Budget {
@@ -169,6 +177,7 @@ impl RegistryError {
     pub const fn blame(&self) -> Blame {
         match self {
             Self::Unreachable { .. }
+            | Self::Failing { .. }
             | Self::Budget { .. }
             | Self::Tampered { .. }
             | Self::OtherSize { .. }
@@ -190,6 +199,7 @@ impl RegistryError {
             Self::Unreachable { .. } | Self::Budget { .. } => {
                 "try again; look at the registry and at the way to it"
             }
+            Self::Failing { .. } => "try again later; it is the registry itself, it can be reached",
             Self::NotFound(_) => "check the repository and the tag",
             Self::Refused { .. } => "see what it says; nothing was written here",
             Self::NotAPolicy { .. } => {

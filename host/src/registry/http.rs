@@ -125,7 +125,7 @@ fn unanswered(error: reqwest::Error) -> Problem {
         Some(NotFollowed::TooMany) => Problem::Refused(told),
         // What rustls says of an answer that is no TLS.
         None if told.contains("corrupt message") => Problem::NoTls,
-        None => Problem::Passing(told),
+        None => Problem::Silence(told),
     }
 }
 

@@ -6,8 +6,10 @@ use reqwest::StatusCode;
 /// What kind of failure it is. Nothing in it is fit to be shown as it is.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// Worth another attempt.
-    Passing(String),
+    /// No answer came; worth another attempt.
+    Silence(String),
+    /// The registry answered that it cannot now; worth another attempt.
+    Failing(String),
     /// Nothing is there.
     NotFound,
     /// The registry does not let us.
@@ -40,8 +42,8 @@ impl Problem {
         };
         match status.as_u16() {
             401 => Self::Unauthorized,
-            429 | 500.. => Self::Passing(answer),
-            _ if has(&[OciErrorCode::Toomanyrequests]) => Self::Passing(answer),
+            429 | 500.. => Self::Failing(answer),
+            _ if has(&[OciErrorCode::Toomanyrequests]) => Self::Failing(answer),
             _ if has(&[OciErrorCode::Unauthorized]) => Self::Unauthorized,
             404 => Self::NotFound,
             _ if has(&[

@@ -50,6 +50,16 @@ fn a_registry_that_never_answers_is_given_up() {
 }
 
 #[test]
+fn a_registry_that_fails_is_told_from_one_that_is_away() {
+    let (bench, registry) = (Bench::new(), OciRegistry::start());
+    let gate = behind(&registry, usize::MAX, &Passage::status("500 Internal Server Error"));
+    let run = bench.pull(&format!("127.0.0.1:{}/policies/p:1", gate.port()), &[]);
+    assert_refused(&run, 2, "fails, however often it is asked: 500 Internal Server Error");
+    assert!(run.stderr.contains("it can be reached"), "{run:?}");
+    bench.assert_nothing_was_pulled();
+}
+
+#[test]
 fn a_refusal_is_final_and_told_in_one_line() {
     let (bench, registry) = (Bench::new(), OciRegistry::start());
     let body = r#"{"errors":[{"code":"DENIED","message":"not \u001b[31m you\nbut others"}]}"#;
