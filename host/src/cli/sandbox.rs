@@ -36,11 +36,6 @@ impl StoreArguments {
         self.key.guard(store)
     }
 
-    /// Refuses a key that cannot be used, also where no pinned policy is asked.
-    pub(super) fn check_key(&self) -> Result<(), Failure> {
-        self.key.read().map(drop)
-    }
-
     /// Whether someone has to have signed what is pinned.
     pub(super) const fn has_key(&self) -> bool {
         self.key.verify_key.is_some()
@@ -71,7 +66,7 @@ impl StoreArguments {
 /// Who has to stand behind a policy.
 #[derive(Debug, Args)]
 pub(super) struct KeyArguments {
-    /// Public key (minisign) that has to have signed a pinned policy: its file, or the key itself.
+    /// Public key (minisign) that has to have signed the policy, pinned or named: its file, or the key itself.
     /// The signature lies beside the component, as FILE.minisig
     #[arg(long, value_name = "KEY", env = "TOLLGATE_POLICY_KEY")]
     verify_key: Option<String>,
@@ -149,9 +144,16 @@ pub(super) fn load_pinned(
     runtime.load(pin, &store.component(pin)?).map_err(refused(&pin.file))
 }
 
-/// Loads a component that no pin vouches for.
-pub(super) fn load_file(runtime: &PolicyRuntime, path: &Path) -> Result<Policy, Failure> {
-    runtime.load_unpinned(&read_component(path)?).map_err(refused(path.display()))
+/// Loads a component that no pin vouches for. With a key it has to be signed, like those of a store.
+pub(super) fn load_file(
+    runtime: &PolicyRuntime,
+    store: &PolicyStore,
+    path: &Path,
+) -> Result<LoadedPolicy, Failure> {
+    let component = read_component(path)?;
+    store.check_file(path, &component)?;
+    let policy = runtime.load_unpinned(&component).map_err(refused(path.display()))?;
+    Ok(LoadedPolicy { policy, component })
 }
 
 /// A policy and the bytes it was loaded from.

@@ -168,10 +168,7 @@ impl Check {
         match self.policy.as_slice() {
             [_, _, ..] => Err(Failure::usage("one policy decides on files")
                 .with_help("name one `--policy`; `tollgate policy diff` compares two")),
-            [path] => {
-                self.store.check_key()?;
-                sandbox::load_file(&runtime, path)
-            }
+            [path] => sandbox::load_file(&runtime, &self.store.open()?, path).map(|it| it.policy),
             [] => sandbox::load_pinned(&runtime, &self.store.open()?, &self.executor),
         }
     }

@@ -10,10 +10,10 @@ use tollgate::digest::Digest;
 use tollgate::ids::ExecutorCode;
 use tollgate::policy::{
     Description, GUEST_FUEL_MAX, GUEST_MEMORY_BYTES_MAX, GUEST_STACK_BYTES_MAX,
-    GUEST_TABLE_ELEMENTS_MAX, read_component,
+    GUEST_TABLE_ELEMENTS_MAX,
 };
 
-use super::super::sandbox::{RuntimeArguments, StoreArguments, refused};
+use super::super::sandbox::{LoadedPolicy, RuntimeArguments, StoreArguments, load_file, refused};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
 use super::about::{self, Memory, PAGE_BYTES};
@@ -76,9 +76,8 @@ impl Run for Inspect {
         let store = self.store.open()?;
         let runtime = self.runtime.start()?;
         let (bytes, policy) = if let Some(path) = &self.file {
-            let bytes = read_component(path)?;
-            let policy = runtime.load_unpinned(&bytes).map_err(refused(path.display()))?;
-            (bytes, policy)
+            let LoadedPolicy { policy, component } = load_file(&runtime, &store, path)?;
+            (component, policy)
         } else {
             let pin = store.pin(&self.executor)?;
             let bytes = store.component(pin)?;

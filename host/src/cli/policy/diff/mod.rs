@@ -165,7 +165,9 @@ impl Diff {
             Named::PinnedIn(executor, folder) => {
                 sandbox::load_pinned(runtime, &self.store.open_other(folder)?, executor)
             }
-            Named::File(path) => sandbox::load_file(runtime, path),
+            Named::File(path) => {
+                sandbox::load_file(runtime, &self.store.open()?, path).map(|it| it.policy)
+            }
         }
     }
 }
