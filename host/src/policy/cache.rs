@@ -65,6 +65,10 @@ fn user_directory() -> Result<PathBuf, Untrusted> {
 
 fn open_directory(path: &Path) -> Result<Compiled, Untrusted> {
     let io = |source| Untrusted::Io { path: path.to_owned(), source };
+    // Before anything is created: what a folder of another user's would get, nobody would use.
+    if let Some(standing) = path.ancestors().skip(1).find(|parent| parent.exists()) {
+        nobody_else_may_rename(&standing.canonicalize().map_err(io)?)?;
+    }
     create_private(path).map_err(io)?;
     let directory = path.canonicalize().map_err(io)?;
     trusted(&directory)?;
@@ -82,21 +86,23 @@ fn create_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).create(path)
 }
 
+#[cfg(unix)]
+fn stat(path: &Path) -> Result<(fs::Metadata, u32, u32), Untrusted> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let metadata = fs::symlink_metadata(path)
+        .map_err(|source| Untrusted::Io { path: path.to_owned(), source })?;
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+    Ok((metadata, owner, mode))
+}
+
 /// The directory is this user's alone, and nobody else can put another one in its place.
 #[cfg(unix)]
 fn trusted(directory: &Path) -> Result<(), Untrusted> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    const STICKY: u32 = 0o1000;
-    const WRITABLE_BY_OTHERS: u32 = 0o022;
     const OPEN_TO_OTHERS: u32 = 0o077;
 
-    let stat = |path: &Path| {
-        fs::symlink_metadata(path).map_err(|source| Untrusted::Io { path: path.to_owned(), source })
-    };
     let user = rustix::process::geteuid().as_raw();
-    let metadata = stat(directory)?;
-    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+    let (metadata, owner, mode) = stat(directory)?;
     if !metadata.is_dir() {
         return Err(Untrusted::NotADirectory { path: directory.to_owned() });
     }
@@ -106,14 +112,28 @@ fn trusted(directory: &Path) -> Result<(), Untrusted> {
     if mode & OPEN_TO_OTHERS != 0 {
         return Err(Untrusted::Mode { path: directory.to_owned(), mode });
     }
-    for parent in directory.ancestors().skip(1) {
-        let metadata = stat(parent)?;
-        let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+    directory.parent().map_or(Ok(()), nobody_else_may_rename)
+}
+
+/// Nobody but this user and root may put another directory in the place of one in `parent`.
+#[cfg(unix)]
+fn nobody_else_may_rename(parent: &Path) -> Result<(), Untrusted> {
+    const STICKY: u32 = 0o1000;
+    const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+    let user = rustix::process::geteuid().as_raw();
+    for parent in parent.ancestors() {
+        let (_, owner, mode) = stat(parent)?;
         let others_may_rename = mode & WRITABLE_BY_OTHERS != 0 && mode & STICKY == 0;
         if others_may_rename || (owner != user && owner != 0) {
             return Err(Untrusted::Parent { path: parent.to_owned(), mode });
         }
     }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn nobody_else_may_rename(_parent: &Path) -> Result<(), Untrusted> {
     Ok(())
 }
 
@@ -168,6 +188,15 @@ mod tests {
         assert!(matches!(open_directory(&path), Err(Untrusted::Parent { .. })));
         fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         open_directory(&path).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_created_where_it_would_not_be_used() {
+        let (outer, _) = directory(0o700);
+        fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let path = outer.path().join("a/b");
+        assert!(matches!(open_directory(&path), Err(Untrusted::Parent { .. })));
+        assert!(!outer.path().join("a").exists());
     }
 
     #[test]
