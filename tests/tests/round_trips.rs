@@ -3,6 +3,7 @@
 //! `cargo nextest run --workspace -E 'binary(round_trips)' --no-capture` prints each of them.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use tollgate::executor::{Executor as _, Outcome, SqlJdbcV1};
 use tollgate::ids::Direction;
@@ -148,5 +149,43 @@ async fn a_takeover_claims_in_two() {
         place.chain.expire_leases().await;
         place.proxy.round_trips();
         assert_eq!(place.cost("takeover", Direction::Forward).await, kept(7));
+    }
+}
+
+/// A holder that stopped and kept its session: three for the claim, and beside them looking for it,
+/// ending it, and looking until it is gone, which takes as often as the server needs.
+#[tokio::test]
+async fn a_takeover_from_a_living_session_claims_in_three_plus_the_kill() {
+    for flavour in Flavour::available() {
+        let one = "INSERT IGNORE INTO entry (id, word) VALUES (1, 'one')";
+        let place = Counted::on(flavour, one, None).await;
+        let stopped = executor(&place.chain, &place.proxy);
+        let step = place.plugin.step("up", Direction::Forward);
+        let go_on = place.chain.server.folder().join("go-on");
+        let pause = format!("statement=pause:{}@1", go_on.display());
+        let faults = tollgate::fault_points::Faults::parse(&pause, 0).unwrap();
+        let catalog = place.plugin.catalog();
+        let holder = faults.during(stopped.execute(&step, &catalog));
+        let taking = async {
+            while faults.fired().is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            place.chain.expire_leases().await;
+            place.proxy.round_trips();
+            applied(&place.executor.execute(&step, &catalog).await);
+            let commands = place.proxy.round_trips();
+            std::fs::write(&go_on, "").unwrap();
+            commands.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+        };
+        let (outcome, commands) = tokio::join!(holder, taking);
+        // Let go on, it finds the receipt of the one that took over.
+        applied(&outcome);
+        let is_look = |text: &String| text.contains("SHOW FULL PROCESSLIST");
+        let kill = commands.iter().position(|text| text.starts_with("KILL ")).unwrap();
+        assert_eq!(commands[..kill].iter().filter(|text| is_look(text)).count(), 1, "{commands:?}");
+        let looks = commands.iter().filter(|text| is_look(text)).count();
+        assert!(looks >= 2, "{commands:?}");
+        // As a first run of one statement, and one more for the row that waits meanwhile.
+        assert_eq!(commands.len() - looks - 1, 7 + 1, "{commands:?}");
     }
 }

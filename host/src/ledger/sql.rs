@@ -94,7 +94,12 @@ impl Answers {
 
     /// The rows of the next one.
     pub(super) fn rows(&mut self) -> Result<Vec<Columns>, LedgerFault> {
-        Ok(self.next()?.rows.into_iter().map(Columns::from).collect())
+        Ok(self.plain_rows()?.into_iter().map(Columns::from).collect())
+    }
+
+    /// The same, as the driver has them.
+    pub(super) fn plain_rows(&mut self) -> Result<Vec<Row>, LedgerFault> {
+        Ok(self.next()?.rows)
     }
 
     /// The row of the next one, which always gives one.

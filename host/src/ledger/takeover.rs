@@ -18,7 +18,9 @@ use crate::fault_points::{Point, at};
 use crate::metrics::metrics;
 use crate::planted::{Bug, is_planted};
 use crate::spans;
-use crate::target::{KillOutcome, ServerFailure, TargetConnection};
+use crate::target::{
+    KillOutcome, LIST_SESSIONS, LiveSession, LiveSessions, ServerFailure, TargetConnection,
+};
 
 /// First pause between two looks at a killed session; doubled up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -133,11 +135,17 @@ pub(super) async fn clear(
     statement_timeout: Duration,
     wait: Duration,
 ) -> Result<Option<Remains>, LedgerFault> {
-    let Some(session) = present(connection, holder, statement_timeout).await? else {
+    if !holder.holds_lock() && connection.server().incarnation() != holder.server {
+        return Ok(None);
+    }
+    let (locked_by, sessions) = look(connection, holder, statement_timeout).await?;
+    let session = if holder.holds_lock() { locked_by } else { Some(holder.session_id) };
+    let Some(session) = session else {
         return Ok(None);
     };
     let span = tracing::debug_span!("takeover", session, code = Empty);
-    let ending = end(connection, holder, session, statement_timeout, wait);
+    let seen = seen(connection, holder, sessions.find(session));
+    let ending = end(connection, holder, (session, seen), statement_timeout, wait);
     let remains = spans::within(span.clone(), LedgerFault::code, Box::pin(ending)).await?;
     if let Some(remains) = &remains {
         spans::note(&span, "code", remains.code());
@@ -149,11 +157,11 @@ pub(super) async fn clear(
 async fn end(
     connection: &mut TargetConnection,
     holder: &Holder,
-    session: u64,
+    (session, seen): (u64, Option<Seen>),
     statement_timeout: Duration,
     wait: Duration,
 ) -> Result<Option<Remains>, LedgerFault> {
-    match look(connection, holder, session, statement_timeout).await? {
+    match seen {
         None if holder.holds_lock() => return Ok(Some(Remains::NotVisible { session })),
         None => return Ok(None),
         Some(seen) => {
@@ -175,18 +183,20 @@ async fn end(
     wait_until_gone(connection, holder, session, statement_timeout, wait).await
 }
 
-/// The session on this server that is, or may be, the holder's.
-async fn present(
+/// Who holds the holder's lock, where it has one, and the sessions of the server: one round trip
+/// (manual, "Locking Functions", `IS_USED_LOCK`).
+async fn look(
     connection: &mut TargetConnection,
     holder: &Holder,
     bound: Duration,
-) -> Result<Option<u64>, LedgerFault> {
-    if holder.holds_lock() {
-        let query = format!("SELECT IS_USED_LOCK({}) AS session", literal(&holder.marker));
-        return Ok(sql::row(connection, bound, &query).await?.value("session")?);
+) -> Result<(Option<u64>, LiveSessions), LedgerFault> {
+    if !holder.holds_lock() {
+        return Ok((None, bounded(bound, connection.live_sessions()).await?));
     }
-    let here = connection.server().incarnation() == holder.server;
-    Ok(here.then_some(holder.session_id))
+    let locked_by = format!("SELECT IS_USED_LOCK({}) AS session", literal(&holder.marker));
+    let mut answers = sql::several(connection, bound, &[&locked_by, LIST_SESSIONS]).await;
+    let locked_by = answers.row()?.value("session")?;
+    Ok((locked_by, connection.listed(answers.plain_rows()?)))
 }
 
 const fn not_to_kill(seen: &Seen, session: u64) -> Option<Remains> {
@@ -201,28 +211,27 @@ const fn not_to_kill(seen: &Seen, session: u64) -> Option<Remains> {
     }
 }
 
-async fn look(
-    connection: &mut TargetConnection,
+/// What there is to know of a session that was found, or was not.
+fn seen(
+    connection: &TargetConnection,
     holder: &Holder,
-    session: u64,
-    bound: Duration,
-) -> Result<Option<Seen>, LedgerFault> {
-    let Some(found) = bounded(bound, connection.live_session(session)).await? else {
-        return Ok(None);
-    };
+    found: Option<&LiveSession>,
+) -> Option<Seen> {
+    let found = found?;
     let named = found.statement.as_deref().is_some_and(|text| text.contains(&holder.marker));
     let state = match &found.state {
         Some(state) => format!("{}: {state}", found.command),
         None => found.command.clone(),
     };
     let catalog = connection.catalog().as_str();
-    Ok(Some(Seen {
+    // A server that folds names may show them in lowercase.
+    let is_same = |seen: &String| seen.eq_ignore_ascii_case(catalog);
+    Some(Seen {
         same_account: found.is_own_user,
-        // A server that folds names may show them in lowercase.
-        same_catalog: found.catalog.is_some_and(|seen| seen.eq_ignore_ascii_case(catalog)),
+        same_catalog: found.catalog.as_ref().is_some_and(is_same),
         confirmed: holder.holds_lock() || named,
         state,
-    }))
+    })
 }
 
 async fn bounded<T>(
@@ -246,9 +255,9 @@ async fn wait_until_gone(
     let begun = clock.now();
     let mut pause = PAUSE_FIRST;
     loop {
-        let seen = look(connection, holder, session, bound).await?;
-        let locked = holder.holds_lock() && present(connection, holder, bound).await?.is_some();
-        if seen.is_none() && !locked {
+        let (locked_by, sessions) = look(connection, holder, bound).await?;
+        let seen = seen(connection, holder, sessions.find(session));
+        if seen.is_none() && locked_by.is_none() {
             return Ok(None);
         }
         if clock.now().duration_since(begun) >= wait {

@@ -70,25 +70,47 @@ pub enum KillOutcome {
     Denied,
 }
 
+/// The sessions on a server that an account sees.
+///
+/// Without `PROCESS` a server lists only sessions of the same account: one of another account is not
+/// found, and [`TargetConnection::kill_session`] says `Denied` for it. Behind a proxy a number may be
+/// another server's.
+#[derive(Debug, Clone)]
+pub struct LiveSessions(Vec<LiveSession>);
+
+impl LiveSessions {
+    /// The session of this number.
+    pub fn find(&self, id: u64) -> Option<&LiveSession> {
+        self.0.iter().find(|session| session.id == id)
+    }
+
+    fn of(rows: Vec<Row>, own: u64) -> Self {
+        let mut listed: Vec<_> = rows.into_iter().map(live_session).collect();
+        let own_user = listed.iter().find(|(session, _)| session.id == own);
+        let own_user = own_user.and_then(|(_, user)| user.clone());
+        for (session, user) in &mut listed {
+            session.is_own_user = user.is_some() && *user == own_user;
+        }
+        Self(listed.into_iter().map(|(session, _)| session).collect())
+    }
+}
+
+/// Lists sessions: every supported server has it, where the tables behind it differ.
+pub(crate) const LIST_SESSIONS: &str = "SHOW FULL PROCESSLIST";
+
 impl TargetConnection {
-    /// Looks a session up by its number.
-    ///
-    /// Without `PROCESS` a server lists only sessions of the same account: one of another account
-    /// is not found, and [`TargetConnection::kill_session`] says `Denied` for it. Behind a proxy the
-    /// number may be another server's.
+    /// The sessions that this account sees.
     ///
     /// # Errors
     /// What the server answered instead. The connection is to be closed then.
-    pub async fn live_session(&mut self, id: u64) -> Result<Option<LiveSession>, ServerFailure> {
-        let own = self.session_id;
-        let mut sessions = self.sessions().await?;
-        let own_user = sessions.iter().find(|(session, _)| session.id == own);
-        let own_user = own_user.and_then(|(_, user)| user.clone());
-        let found = sessions.iter_mut().find(|(session, _)| session.id == id);
-        Ok(found.map(|(session, user)| {
-            session.is_own_user = user.is_some() && *user == own_user;
-            session.clone()
-        }))
+    pub async fn live_sessions(&mut self) -> Result<LiveSessions, ServerFailure> {
+        let rows = self.conn.query(LIST_SESSIONS).await;
+        Ok(self.listed(rows.map_err(|error| ServerFailure::of(&error))?))
+    }
+
+    /// What [`LIST_SESSIONS`] answered on this connection.
+    pub(crate) fn listed(&self, rows: Vec<Row>) -> LiveSessions {
+        LiveSessions::of(rows, self.session_id)
     }
 
     /// Ends a session.
@@ -106,16 +128,6 @@ impl TargetConnection {
             }
             Err(error) => Err(ServerFailure::of(&error)),
         }
-    }
-
-    /// `SHOW FULL PROCESSLIST`: every supported server has it, where the tables behind it differ.
-    async fn sessions(&mut self) -> Result<Vec<(LiveSession, Option<String>)>, ServerFailure> {
-        let rows: Vec<Row> = self
-            .conn
-            .query("SHOW FULL PROCESSLIST")
-            .await
-            .map_err(|error| ServerFailure::of(&error))?;
-        Ok(rows.into_iter().map(live_session).collect())
     }
 }
 

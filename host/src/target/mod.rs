@@ -29,6 +29,7 @@ pub use contract::{ContractProblem, SessionContract};
 pub use error::{Side, TargetError};
 pub use grants::{GrantFinding, GrantReach};
 pub use grants_sql::{grants_sql, reader_grants_sql};
-pub use live_sessions::{KillOutcome, LiveSession};
+pub(crate) use live_sessions::LIST_SESSIONS;
+pub use live_sessions::{KillOutcome, LiveSession, LiveSessions};
 pub use open::Target;
 pub use pool::TargetPool;
