@@ -43,7 +43,7 @@ Exit codes:
   1  the target is not ready, no receipt has the key, or the receipt was pruned
   2  usage or configuration, a file that cannot be read or written included
   3  the policy could not decide
-  4  payload, policy or decision are not those the receipt names")]
+  4  payload or policy are not there, or not those the receipt names; the decision is another")]
 pub(super) struct Export {
     /// Step whose receipt goes into the bundle
     #[arg(value_name = "STEP_KEY")]
