@@ -10,6 +10,7 @@
 
 mod bootstrap;
 mod claim;
+mod claim_error;
 mod completion;
 mod consistency;
 mod counterpart;
@@ -35,7 +36,7 @@ mod writes;
 use std::time::Duration;
 
 pub use bootstrap::{BootstrapError, TARGET_SCRIPT, bootstrap};
-pub use claim::{ClaimError, PendingClaim};
+pub use claim_error::{ClaimError, PendingClaim};
 pub use completion::{CompleteError, FailError, Failure};
 pub use fault::LedgerFault;
 pub use inspection::{InspectError, Inspection};
