@@ -187,6 +187,9 @@ async fn doctor_names_the_next_command_until_there_is_none() {
         assert_eq!(run.code(), Some(0), "{}", run.stderr);
         assert!(run.stdout.contains(expected), "{}", run.stdout);
     }
+    let control_only = [("SQL_TARGET_ENABLED", "false"), ("EXECUTOR_CODE", "dry-run:v1")];
+    let run = installation.tollgate_with(&control_only, &["init", "control"]);
+    assert!(run.stdout.contains("next: `tollgate submit PLAN.json"), "{}", run.stdout);
     let created = installation.tollgate(&["init", "target"]);
     assert!(created.stdout.contains("created"), "{}", created.stdout);
     let repeated = installation.tollgate(&["init", "target"]);
@@ -230,6 +233,44 @@ async fn doctor_names_the_next_command_until_there_is_none() {
     let run = installation.tollgate_with(&[("CONTROL_JDBC_URL", &same)], &["doctor"]);
     assert_eq!(run.code(), Some(2));
     assert!(run.stdout.contains("FACTORY_PLUGIN_CONTROL_JDBC_URL"), "{}", run.stdout);
+}
+
+#[tokio::test]
+async fn doctor_names_the_rights_that_are_missing_on_each_side() {
+    let installation = Installation::ready().await;
+    assert_eq!(installation.tollgate(&["init", "control"]).code(), Some(0));
+    let catalog = r"`plugin\_preview`.*";
+    let revoke = format!("REVOKE CREATE, DELETE ON {catalog} FROM '{TARGET_USER}'@'%'");
+    installation.server.execute(&[&revoke]).await;
+    let run = installation.tollgate(&["doctor"]);
+    assert_eq!(run.code(), Some(1), "{}", run.stdout);
+    assert!(run.stdout.contains("lacks rights in the catalog: DELETE, CREATE"), "{}", run.stdout);
+    let next = "`tollgate target grants --catalog plugin_preview`";
+    assert!(run.stdout.contains(next), "{}", run.stdout);
+    let grant = format!("GRANT CREATE, DELETE ON {catalog} TO '{TARGET_USER}'@'%'");
+    installation.server.execute(&[&grant]).await;
+    let run = installation.tollgate(&["doctor"]);
+    assert_eq!(run.code(), Some(0), "{}", run.stdout);
+    assert!(run.stdout.contains("session pinned"), "{}", run.stdout);
+
+    let catalog = r"`control\_plane`.*";
+    let account = "'canary_control_user'@'%'";
+    installation
+        .server
+        .execute(&[
+            &format!("REVOKE ALL PRIVILEGES ON {catalog} FROM {account}"),
+            &format!("GRANT SELECT, UPDATE ON {catalog} TO {account}"),
+        ])
+        .await;
+    let run = installation.tollgate(&["doctor"]);
+    assert_eq!(run.code(), Some(1), "{}", run.stdout);
+    let lacks = "control-grants-missing: the control account lacks rights in its catalog: INSERT";
+    assert!(run.stdout.contains(lacks), "{}", run.stdout);
+    assert!(run.stdout.contains("CREATE ON `control_plane`.* TO"), "{}", run.stdout);
+    let lost = "DROP TABLE control_plane.factory_plugin_control_outbox";
+    installation.server.execute(&[lost]).await;
+    let run = installation.tollgate(&["doctor"]);
+    assert_eq!(run.code(), Some(0), "nothing of ours is done there: {}", run.stdout);
 }
 
 #[test]

@@ -84,7 +84,9 @@ pub(super) fn human(plan: &PlanCode, compensated: &Compensated) -> String {
     for key in &compensated.enqueued {
         let _ = writeln!(text, "  {key}");
     }
-    let _ = writeln!(text, "next: `tollgate work`");
+    if !compensated.enqueued.is_empty() || compensated.already > 0 {
+        let _ = writeln!(text, "next: `tollgate work`");
+    }
     text
 }
 

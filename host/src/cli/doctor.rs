@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use tollgate::config::{Config, ConfigErrors, ControlConfig, KEYS, SqlTargetConfig};
-use tollgate::control::Control;
+use tollgate::control::{Control, ControlError};
 use tollgate::executor::session_contract;
 use tollgate::ids::ExecutorCode;
 use tollgate::ledger::ShapeError;
-use tollgate::outbox::{Outbox, OutboxFault};
+use tollgate::outbox::{Outbox, OutboxFault, RIGHTS};
 use tollgate::policy::Policy;
 use tollgate::target::{ServerFailure, Side, Target, TargetError};
 
@@ -18,8 +18,8 @@ use super::{Exit, Failure, Global, Run, configuration, output, receipts};
 
 /// Explain what is missing and name the next command
 ///
-/// Looks at the policy, the configuration, the target's isolation, its ledger and the control outbox, in this order,
-/// and stops at what has to be mended first. Changes nothing, shows no URL, user or password.
+/// Looks at the policy, the configuration, the target's isolation and rights, its ledger, the control
+/// outbox and the rights on it, in this order, and stops at what has to be mended first. Changes nothing, shows no URL, user or password.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +28,7 @@ Examples:
 
 Exit codes:
   0  everything is in place
-  1  the target is not ready, or the outbox has another shape
+  1  the target is not ready, the outbox has another shape, or a right on it is missing
   2  usage or configuration; the SQL target is disabled
   4  the policy is not the pinned one")]
 pub(super) struct Doctor {
@@ -154,7 +154,7 @@ async fn examine_target(
     };
     let server = connection.server();
     findings.holds(&format!(
-        "target: reached, isolated, confined, pinned; {} {}",
+        "target: reached, isolated, confined, with its rights, session pinned; {} {}",
         server.flavour(),
         server.version()
     ));
@@ -195,9 +195,24 @@ async fn examine_outbox(findings: &mut Findings, config: &ControlConfig) -> Exit
         }
     };
     let shape = Outbox::default().check_shape(&mut connection).await;
+    let rights = match &shape {
+        Ok(()) => connection.check_rights(RIGHTS).await,
+        // Where there is no outbox, nothing of ours is done in the control catalog.
+        Err(_) => Ok(()),
+    };
     connection.close().await;
+    if let Err(error) = rights {
+        findings.is_missing(&format!("control: {}: {}", error.code(), with_causes(&error)));
+        findings.next(&match &error {
+            ControlError::GrantsMissing { .. } => grant_for_control(config),
+            error => error.help().to_owned(),
+        });
+        return Exit::NOT_READY;
+    }
     match shape {
-        Ok(()) => findings.holds("outbox: it is there and has its shape"),
+        Ok(()) => {
+            findings.holds("outbox: it is there and has its shape, and the account has its rights");
+        }
         Err(fault) if fault.is_missing() => findings.note(
             "outbox: there is none in the control catalog; `tollgate work` needs one: \
              `tollgate init control`",
@@ -224,22 +239,27 @@ fn next_for_target(error: &TargetError, config: &SqlTargetConfig) -> String {
         TargetError::GrantsBeyond { findings }
             if findings.iter().all(|finding| finding.through_public) =>
         {
-            error.help().to_owned()
+            error.help().into_owned()
         }
         TargetError::GrantsBeyond { .. } => format!(
             "`tollgate target grants --catalog {}` prints the SQL for a confined account",
             config.catalog
         ),
         TargetError::Server { side: Side::Control, failure: ServerFailure::CatalogDenied } => {
-            format!(
-                "run as an administrator of the control catalog's server, with the account of \
-                 FACTORY_PLUGIN_CONTROL_USERNAME, and `CREATE DATABASE` before if it is not there: \
-                 `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{}`.* TO '<user>'@'<host>'`",
-                config.control.endpoint.catalog()
-            )
+            grant_for_control(&config.control)
         }
-        error => error.help().to_owned(),
+        error => error.help().into_owned(),
     }
+}
+
+/// What an administrator runs for the control account.
+fn grant_for_control(config: &ControlConfig) -> String {
+    format!(
+        "run as an administrator of the control catalog's server, with the account of \
+         FACTORY_PLUGIN_CONTROL_USERNAME, and `CREATE DATABASE` before if it is not there: \
+         `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{}`.* TO '<user>'@'<host>'`",
+        config.endpoint.catalog()
+    )
 }
 
 fn with_causes(error: &dyn Error) -> String {

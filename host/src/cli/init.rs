@@ -71,8 +71,13 @@ impl Run for InitControl {
             Prepared::Created => "created",
             Prepared::WasThere => "was there already and has its shape",
         };
+        // Without a target there is no ledger to make: plans are rehearsed.
+        let next = match config.sql_target {
+            Some(_) => "`tollgate init target`",
+            None => "`tollgate submit PLAN.json --releases DIR`",
+        };
         output::print(&format!(
-            "the control outbox {what} (schema version {})\nnext: `tollgate init target`\n",
+            "the control outbox {what} (schema version {})\nnext: {next}\n",
             outbox::SCHEMA_VERSION
         ))?;
         Ok(Exit::Done)

@@ -3,6 +3,8 @@
 //! It never sees the target. The isolation check opens its own connection from the same
 //! configuration.
 
+mod rights;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,8 +13,8 @@ use mysql_async::Conn;
 use crate::blame::Blame;
 use crate::config::ControlConfig;
 use crate::session::{
-    self, IDENTITY_VARIABLES, Pin, PinMismatch, SECURE_CLOCK, ServerFailure, ServerIdentity,
-    SessionSpec, Variables,
+    self, CONTROL_GRANT_HELP, IDENTITY_VARIABLES, Pin, PinMismatch, SECURE_CLOCK, ServerFailure,
+    ServerIdentity, SessionSpec, Variables,
 };
 
 /// The control catalog. Cheap to clone; holds no connection.
@@ -35,6 +37,12 @@ pub enum ControlError {
     /// The server did not answer as it should.
     #[error("the control catalog is not usable")]
     Server(#[source] ServerFailure),
+    /// The account may do less than is asked of it.
+    #[error("the control account lacks rights in its catalog: {}", .missing.join(", "))]
+    GrantsMissing {
+        /// What it lacks, at least one.
+        missing: Vec<&'static str>,
+    },
     /// Session variables do not have the values they were set to.
     #[error("the control catalog's session is not as it was set: {}", .mismatches.first().map(ToString::to_string).unwrap_or_default())]
     SessionNotPinned {
@@ -48,6 +56,7 @@ impl ControlError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Server(failure) => failure.control_code(),
+            Self::GrantsMissing { .. } => "control-grants-missing",
             Self::SessionNotPinned { .. } => "control-session-not-pinned",
         }
     }
@@ -56,7 +65,7 @@ impl ControlError {
     pub const fn blame(&self) -> Blame {
         match self {
             Self::Server(failure) => failure.blame(),
-            Self::SessionNotPinned { .. } => Blame::Operator,
+            Self::GrantsMissing { .. } | Self::SessionNotPinned { .. } => Blame::Operator,
         }
     }
 
@@ -64,6 +73,7 @@ impl ControlError {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Server(failure) => failure.control_help(),
+            Self::GrantsMissing { .. } => CONTROL_GRANT_HELP,
             Self::SessionNotPinned { .. } => {
                 "check the server's init_connect and its restrictions on session variables"
             }

@@ -1,5 +1,6 @@
 //! Why a step was not applied.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::admission::Findings;
@@ -201,16 +202,16 @@ impl ExecutionError {
     /// What is wrong with the target, when it is that which cannot be worked with and nothing of the
     /// step was claimed: any other step would meet the same, and this one runs once it is mended.
     pub fn target_trouble(&self) -> Option<Missing> {
-        let (code, why, help): (_, &dyn std::error::Error, _) = match self {
+        let (code, why, help): (_, &dyn std::error::Error, Cow<'static, str>) = match self {
             Self::Target(error) => (error.code(), error, error.help()),
             Self::Claim(ClaimError::Shape(error @ ShapeError::Unfit(_))) => {
-                (error.code(), error, error.help())
+                (error.code(), error, error.help().into())
             }
             // A right that was taken away, or a setting: no row of the ledger.
             Self::Claim(ClaimError::Fault(fault @ LedgerFault::Refused { .. }))
                 if !fault.is_transient() && fault.blame() == Blame::Operator =>
             {
-                (fault.code(), fault, fault.help())
+                (fault.code(), fault, fault.help().into())
             }
             _ => return None,
         };
@@ -263,7 +264,7 @@ impl ExecutionError {
                 return format!("set `max_allowed_packet` on the target to more than {bytes}");
             }
             Self::TextNotCarried { .. } => "publish the statement without `:` after `-` or `/`",
-            Self::Target(error) => return error.help().to_string(),
+            Self::Target(error) => return error.help().into_owned(),
             Self::Session(fault) => fault.help(),
             Self::Claim(error) => error.help(),
             Self::IdentityMismatch(_) => "give each step in each direction a key of its own",

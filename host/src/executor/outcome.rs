@@ -104,7 +104,7 @@ impl Outcome {
                 outcome,
                 code = error.code(),
                 blame = error.blame().as_str(),
-                retryable,
+                mends_itself = retryable,
                 statement_index = error.statement(),
                 "step: {error}"
             ),

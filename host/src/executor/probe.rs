@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 use super::session_contract;
 use super::status::{Missing, SqlTargetState};
-use crate::config::SqlTargetConfig;
 use crate::ids::{Catalog, EnvironmentCode};
 use crate::ledger::{Ledger, ShapeError, ShapeProblem};
 use crate::policy::Policy;
@@ -45,9 +44,9 @@ struct Found {
 
 impl TargetProbe {
     /// Looks at this target with the session this policy asks for. Nothing is connected yet.
-    pub(super) fn new(config: &SqlTargetConfig, policy: &Policy) -> Self {
+    pub(super) fn new(target: Target, policy: &Policy) -> Self {
         Self {
-            target: Target::new(config).read_only(),
+            target,
             ledger: Ledger::default(),
             contract: session_contract(&policy.description().session),
             was_ready: AtomicBool::new(false),
@@ -103,9 +102,7 @@ impl TargetProbe {
         let warnings = connection
             .warnings()
             .iter()
-            .map(|warning| {
-                Missing::new(warning.code(), warning.to_string(), "run `tollgate doctor`")
-            })
+            .map(|warning| Missing::new(warning.code(), warning.to_string(), warning.help()))
             .collect();
         connection.close().await;
         match shape {

@@ -6,6 +6,7 @@ use super::status::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
 use crate::config::Config;
 use crate::ids::ExecutorCode;
 use crate::policy::Policy;
+use crate::target::Target;
 
 /// Reads the status without any executor: it can look at the target and nothing else, so whoever
 /// only shows the status holds nothing to run a payload with.
@@ -17,13 +18,25 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// The status of a configuration under the policy pinned to `sql-jdbc:v1`. Nothing is connected
-    /// yet.
+    /// The status of a configuration under the policy pinned to `sql-jdbc:v1`, whose account is the one
+    /// that carries out steps. Nothing is connected yet.
     pub fn new(config: &Config, policy: &Policy) -> Self {
+        Self::of(config, policy, Target::looked_at)
+    }
+
+    /// The same for whoever only shows the status and may have accounts of its own that can do nothing
+    /// but read. Then what the one that carries out steps may do is not known, which is a warning.
+    pub fn watching(config: &Config, policy: &Policy) -> Self {
+        Self::of(config, policy, Target::watched)
+    }
+
+    fn of(config: &Config, policy: &Policy, looked_at: fn(Target) -> Target) -> Self {
+        let target = config.sql_target.as_ref();
+        let target = target.map(|target| TargetProbe::new(looked_at(Target::new(target)), policy));
         Self {
             executor: config.executor.clone(),
             policy: Some(PolicyStatus::from(policy.pin())),
-            target: config.sql_target.as_ref().map(|target| TargetProbe::new(target, policy)),
+            target,
         }
     }
 

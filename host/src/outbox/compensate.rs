@@ -5,6 +5,8 @@
 //! receipt ledger tells the difference when the compensation runs; a compensation of what never ran
 //! has nothing to do there.
 
+use std::borrow::Cow;
+
 use super::Outbox;
 use super::environment::Belonging;
 use super::fault::{OutboxFault, Runs};
@@ -83,8 +85,13 @@ pub enum CompensateError {
     #[error("step `{0}` is being carried out")]
     Running(StepKey),
     /// Steps that cannot be taken back, all of them.
-    #[error("{} step(s) cannot be taken back: {}", .0.len(), listed(.0))]
-    Refused(Vec<CompensationProblem>),
+    #[error("{} step(s) cannot be taken back: {}", .problems.len(), listed(.problems))]
+    Refused {
+        /// Why, of each of them.
+        problems: Vec<CompensationProblem>,
+        /// The first step behind all of them, from which on the plan can be taken back.
+        from: Option<StepKey>,
+    },
     /// Keys of compensations that belong to other plans, with these plans.
     #[error("keys of compensations belong to other plans: {}", keys::listed(.0))]
     KeysTaken(Vec<(StepKey, PlanCode)>),
@@ -127,7 +134,7 @@ impl CompensateError {
             Self::StepUnknown { .. } => "step-unknown",
             Self::OtherEnvironment { .. } => "plan-of-other-environment",
             Self::Running(_) => "forward-step-running",
-            Self::Refused(_) => "compensation-refused",
+            Self::Refused { .. } => "compensation-refused",
             Self::KeysTaken(_) => "step-keys-taken",
             Self::RowsMissing { .. } => "plan-rows-missing",
             Self::OutOfOrder { .. } => "compensation-out-of-order",
@@ -142,7 +149,7 @@ impl CompensateError {
             | Self::StepUnknown { .. }
             | Self::OtherEnvironment { .. }
             | Self::Running(_) => Blame::Caller,
-            Self::Refused(_) => Blame::Plugin,
+            Self::Refused { .. } => Blame::Plugin,
             Self::KeysTaken(_) | Self::RowsMissing { .. } | Self::OutOfOrder { .. } => {
                 Blame::Operator
             }
@@ -151,7 +158,16 @@ impl CompensateError {
     }
 
     /// What to do about it.
-    pub fn help(&self) -> &'static str {
+    pub fn help(&self) -> Cow<'static, str> {
+        if let Self::Refused { from: Some(from), .. } = self {
+            return Cow::Owned(format!(
+                "publish a new plan that mends what these steps did; `--from {from}` leaves them out"
+            ));
+        }
+        Cow::Borrowed(self.fixed_help())
+    }
+
+    fn fixed_help(&self) -> &'static str {
         match self {
             Self::PlanUnknown(_) => "name the plan by its code, as `tollgate submit` printed it",
             Self::StepUnknown { .. } => "run `tollgate outbox PLAN` to see its steps",
@@ -162,10 +178,7 @@ impl CompensateError {
                 "wait until its worker is done, then run the same command again; of a worker that is \
                  gone, start one: it takes the step over when its lease is over"
             }
-            Self::Refused(_) => {
-                "publish a new plan that mends what these steps did; from a later step on, `--from` \
-                 may leave them out"
-            }
+            Self::Refused { .. } => "publish a new plan that mends what these steps did",
             Self::KeysTaken(_) => {
                 "publish a new plan that mends what these steps did; `tollgate outbox PLAN` shows \
                  what the other plan does"

@@ -113,8 +113,11 @@ impl OutboxFault {
             Self::Server(ServerFailure::Refused { code: 1665, .. }) => {
                 "set `binlog_format=ROW` on the control server: READ COMMITTED needs it"
             }
-            Self::Server(failure) => failure.help(),
-            Self::TimedOut { .. } => "see with `SHOW PROCESSLIST` what holds the outbox up",
+            Self::Server(failure) => failure.control_help(),
+            Self::TimedOut { .. } => {
+                "see with `SHOW PROCESSLIST` what holds the outbox up; if the server does not answer \
+                 at all, check host, port and firewall"
+            }
             Self::Unfit(problems) => shape::help(problems),
             Self::Unreadable { .. } => "the row was written by hand or by a newer version",
         }

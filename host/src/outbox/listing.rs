@@ -221,6 +221,31 @@ impl Outbox {
         let own = vec![self.belonging().as_str().into()];
         Ok(sql::rows(connection, &query, own).await?.is_empty())
     }
+
+    /// Whether a step of this environment is left to deliver that one of these codes held up last. Reads
+    /// the PENDING and CLAIMED rows of the environment until it finds one.
+    ///
+    /// # Errors
+    ///
+    /// The control server did not answer as it should.
+    pub async fn is_held_up(
+        &self,
+        connection: &mut ControlConnection,
+        codes: &[String],
+    ) -> Result<bool, OutboxFault> {
+        if codes.is_empty() {
+            return Ok(false);
+        }
+        let marks = vec!["?"; codes.len()].join(", ");
+        let query = format!(
+            "SELECT id FROM {TABLE} FORCE INDEX ({DUE_INDEX}) \
+             WHERE status IN ('PENDING', 'CLAIMED') AND environment_code = ? \
+             AND last_error_code IN ({marks}) LIMIT 1"
+        );
+        let mut values: Vec<Value> = vec![self.belonging().as_str().into()];
+        values.extend(codes.iter().map(|code| Value::from(code.as_str())));
+        Ok(!sql::rows(connection, &query, values).await?.is_empty())
+    }
 }
 
 /// See [`Outbox::counts`].

@@ -162,6 +162,8 @@ fn compensations(
     back: &[Row],
 ) -> Result<(Vec<NewRow>, usize), CompensateError> {
     let mut problems = Vec::new();
+    // Rows are gone through from the last one: what there is to take back behind all problems.
+    let mut behind: Option<&Row> = None;
     let mut new: Vec<NewRow> = Vec::new();
     let mut already = 0;
     let has_compensation = |row: &Row| back.iter().any(|back| row.is_taken_back_by(back));
@@ -184,12 +186,18 @@ fn compensations(
             });
         }
         match row.compensation() {
-            Ok(recorded) => new.push(NewRow {
-                position: next.saturating_add(u32::try_from(new.len()).unwrap_or(u32::MAX)),
-                executor: row.executor.clone(),
-                recorded,
-                status: if is_turn && new.is_empty() { Status::Pending } else { Status::Waiting },
-            }),
+            Ok(recorded) => {
+                if problems.is_empty() {
+                    behind = Some(row);
+                }
+                let is_next = is_turn && new.is_empty();
+                new.push(NewRow {
+                    position: next.saturating_add(u32::try_from(new.len()).unwrap_or(u32::MAX)),
+                    executor: row.executor.clone(),
+                    recorded,
+                    status: if is_next { Status::Pending } else { Status::Waiting },
+                });
+            }
             Err(problem) => problems.push(problem),
         }
     }
@@ -198,7 +206,7 @@ fn compensations(
     } else {
         // Told in the plan's order.
         problems.reverse();
-        Err(CompensateError::Refused(problems))
+        Err(CompensateError::Refused { problems, from: behind.map(|row| row.key().clone()) })
     }
 }
 

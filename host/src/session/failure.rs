@@ -10,6 +10,11 @@ use crate::blame::Blame;
 /// its cluster (Galera manual, "Troubleshooting": "WSREP has not yet prepared node").
 const NODE_NOT_READY: u16 = 1047;
 
+/// What a control account is granted. It needs other rights than a target's.
+pub(crate) const CONTROL_GRANT_HELP: &str = "if the catalog is there (`CREATE DATABASE`), run as an administrator, with its name and the \
+     account's: `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON <control catalog>.* TO <control \
+     account>`";
+
 /// Why TLS did not come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsProblem {
@@ -34,7 +39,7 @@ pub enum ServerFailure {
     #[error("the host name cannot be resolved")]
     NameNotResolved,
     /// Nothing answers there.
-    #[error("the server cannot be reached: {0}")]
+    #[error("the server cannot be reached: {}", unreachable_text(*.0))]
     Unreachable(io::ErrorKind),
     /// The answer did not come within the bound.
     #[error("the server did not answer within the bound")]
@@ -207,20 +212,28 @@ impl ServerFailure {
         }
     }
 
-    /// What to do when it is the control catalog that answered so. Its account needs other rights
-    /// than a target's.
+    /// What to do when it is the control catalog that answered so.
     pub(crate) const fn control_help(&self) -> &'static str {
         match self {
-            Self::CatalogDenied => {
-                "if the catalog is there (`CREATE DATABASE`), run as an administrator, with its name \
-                 and the account's: `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON \
-                 <control catalog>.* TO <control account>`"
+            Self::Unreachable(_) | Self::TimedOut => {
+                "check that the control catalog's server runs, and host and port in \
+                 FACTORY_PLUGIN_CONTROL_JDBC_URL, and the firewall"
             }
+            Self::ConnectionLost => {
+                "check that the control catalog's server runs, and the firewall; if it does, read its \
+                 log"
+            }
+            Self::AccessDenied { .. } => {
+                "check FACTORY_PLUGIN_CONTROL_USERNAME and FACTORY_PLUGIN_CONTROL_PASSWORD (or its \
+                 …_FILE), and that the account may log in from this host; where an anonymous account \
+                 (`''@'<this host>'`) comes first, drop it"
+            }
+            Self::CatalogDenied => CONTROL_GRANT_HELP,
             failure => failure.help(),
         }
     }
 
-    /// What to do.
+    /// What to do when it is the target that answered so.
     pub const fn help(&self) -> &'static str {
         match self {
             Self::NameNotResolved => "check the host name in the URL and this machine's resolver",
@@ -243,8 +256,12 @@ impl ServerFailure {
                 "TLS 1.2 or 1.3 is needed; for a server that has neither, set `sslMode=DISABLED`"
             }
             Self::CaFile => "name a readable PEM file: `serverSslCert=/path/ca.pem` in the URL",
+            // An anonymous account of a host comes before a named one of any host (MySQL manual,
+            // "Access Control, Stage 1: Connection Verification").
             Self::AccessDenied { .. } => {
-                "check user and password, and that the account may log in from this host"
+                "check FACTORY_PLUGIN_SQL_TARGET_USERNAME and FACTORY_PLUGIN_SQL_TARGET_PASSWORD (or \
+                 its …_FILE), and that the account may log in from this host; where an anonymous \
+                 account (`''@'<this host>'`) comes first, drop it"
             }
             Self::AccountBlocked { .. } => "unlock the account, or give it a new password",
             Self::LoginUnsupported => {
@@ -258,6 +275,14 @@ impl ServerFailure {
             }
             Self::Refused { .. } | Self::Unreadable => "read the server's log",
         }
+    }
+}
+
+/// Of a socket that is not there the kind alone would say that some entity is not found.
+fn unreachable_text(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::NotFound => "there is no such socket".to_owned(),
+        kind => kind.to_string(),
     }
 }
 
@@ -343,6 +368,32 @@ mod tests {
         assert!(away.is_transient() && away.help().starts_with("wait"), "{}", away.help());
         let wrong = ServerFailure::Refused { code: 1064, state: "42000".to_owned() };
         assert!(!wrong.is_transient());
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_said_in_words_of_servers() {
+        let text = |kind| ServerFailure::Unreachable(kind).to_string();
+        assert!(text(io::ErrorKind::NotFound).ends_with(": there is no such socket"));
+        assert!(text(io::ErrorKind::ConnectionRefused).ends_with(": connection refused"));
+    }
+
+    #[test]
+    fn each_sides_help_names_its_own_variables() {
+        let denied = ServerFailure::AccessDenied { code: 1045 };
+        for (help, own) in [
+            (denied.help(), "FACTORY_PLUGIN_SQL_TARGET_"),
+            (denied.control_help(), "FACTORY_PLUGIN_CONTROL_"),
+        ] {
+            for name in ["USERNAME", "PASSWORD"] {
+                let name = format!("{own}{name}");
+                assert!(help.contains(&name), "{help}");
+                assert!(crate::config::KEYS.iter().any(|key| key.name == name), "{name}");
+            }
+            assert!(help.contains("anonymous"), "{help}");
+        }
+        for silent in [ServerFailure::TimedOut, ServerFailure::ConnectionLost] {
+            assert!(silent.control_help().contains("firewall"), "{}", silent.control_help());
+        }
     }
 
     #[test]

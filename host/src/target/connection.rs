@@ -25,6 +25,26 @@ pub enum TargetWarning {
     /// A `_` in a grant's catalog stands for any character; no other catalog matches today.
     #[error("a grant writes its catalog with `_` that stands for any character; write `\\_`")]
     GrantWildcard,
+    /// The account lacks rights in the catalog and the check only warns.
+    #[error("the target's account lacks rights in the catalog: {}", .missing.join(", "))]
+    GrantsMissing {
+        /// What it lacks.
+        missing: Vec<&'static str>,
+    },
+    /// The account has rights at single tables where steps need them in the catalog.
+    #[error(
+        "the target's account has {} at single tables only: a step at another one is refused",
+        .rights.join(", ")
+    )]
+    GrantsByTable {
+        /// Which.
+        rights: Vec<&'static str>,
+    },
+    /// The account can only read: what the workers' has is not known.
+    #[error(
+        "this account can only read: whether that of the workers has its rights is not seen here"
+    )]
+    ReadsOnly,
     /// Something between us and the server gives out session numbers of its own.
     #[error("a proxy stands before the target: an old holder's session cannot be ended from here")]
     BehindProxy,
@@ -45,9 +65,20 @@ impl TargetWarning {
         match self {
             Self::GrantsBeyond(_) => "grants-beyond-catalog",
             Self::GrantWildcard => "grant-wildcard",
+            Self::GrantsMissing { .. } => "grants-missing",
+            Self::GrantsByTable { .. } => "grants-by-table",
+            Self::ReadsOnly => "account-reads-only",
             Self::BehindProxy => "behind-proxy",
             Self::DdlNotAtomic => "ddl-not-atomic",
             Self::WeakDurability { .. } => "weak-durability",
+        }
+    }
+
+    /// What to do about it.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::ReadsOnly => "run `tollgate status` under the configuration of the workers",
+            _ => "run `tollgate doctor`",
         }
     }
 }

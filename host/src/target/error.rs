@@ -1,5 +1,6 @@
 //! Why there is no target connection.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::contract::ContractProblem;
@@ -103,6 +104,14 @@ pub enum TargetError {
         /// Everything it reaches.
         findings: Vec<GrantFinding>,
     },
+    /// The account may do less than steps need.
+    #[error("the target's account lacks rights in the catalog: {}", .missing.join(", "))]
+    GrantsMissing {
+        /// The catalog.
+        catalog: Catalog,
+        /// What it lacks, at least one.
+        missing: Vec<&'static str>,
+    },
     /// The policy asks for a session no connection can be.
     #[error("the policy {0}")]
     Contract(ContractProblem),
@@ -139,6 +148,7 @@ impl TargetError {
             Self::ClusterNotReady { .. } => "cluster-not-ready",
             Self::BinlogStatements => "binlog-statements",
             Self::GrantsBeyond { .. } => "grants-beyond-catalog",
+            Self::GrantsMissing { .. } => "grants-missing",
             Self::Contract(_) => "session-contract-unsupported",
             Self::SessionNotPinned { .. } => "session-not-pinned",
         }
@@ -158,6 +168,7 @@ impl TargetError {
             | Self::ServerUnsupported { .. }
             | Self::BinlogStatements
             | Self::GrantsBeyond { .. }
+            | Self::GrantsMissing { .. }
             | Self::SessionNotPinned { .. } => Blame::Operator,
             Self::Contract(_) => Blame::Policy,
         }
@@ -173,7 +184,17 @@ impl TargetError {
     }
 
     /// What to do: a command or an exact edit.
-    pub fn help(&self) -> &'static str {
+    pub fn help(&self) -> Cow<'static, str> {
+        match self {
+            Self::GrantsMissing { catalog, .. } => Cow::Owned(format!(
+                "run as an administrator the GRANT that `tollgate target grants --catalog {catalog}` \
+                 prints, for the account of FACTORY_PLUGIN_SQL_TARGET_USERNAME"
+            )),
+            other => Cow::Borrowed(other.fixed_help()),
+        }
+    }
+
+    fn fixed_help(&self) -> &'static str {
         match self {
             Self::Server { side: Side::Target, failure } => failure.help(),
             Self::Server { side: Side::Control, failure } => failure.control_help(),
@@ -200,6 +221,9 @@ impl TargetError {
                  GRANT OPTION FROM PUBLIC`; for the rest, `tollgate target grants` prints the SQL of a \
                  confined account"
             }
+            Self::GrantsMissing { .. } => {
+                "grant the target's account what `tollgate target grants` prints"
+            }
             Self::GrantsBeyond { .. } => {
                 "make a confined account: `tollgate target grants` prints the SQL; or set \
                  FACTORY_PLUGIN_SQL_TARGET_GRANT_CHECK=warn"
@@ -208,6 +232,16 @@ impl TargetError {
             Self::SessionNotPinned { .. } => {
                 "check the server's init_connect and its restrictions on session variables"
             }
+        }
+    }
+
+    /// Which of the two sides a code of this enum is about. What tells that the target is the control
+    /// catalog is about the target.
+    pub fn side_of(code: &str) -> Side {
+        let of_any = code.strip_prefix("control-");
+        match of_any {
+            Some(of_any) if ServerFailure::CODES.contains(&of_any) => Side::Control,
+            _ => Side::Target,
         }
     }
 
@@ -225,6 +259,7 @@ impl TargetError {
         "cluster-not-ready",
         "binlog-statements",
         "grants-beyond-catalog",
+        "grants-missing",
         "session-contract-unsupported",
         "session-not-pinned",
     ];
@@ -236,4 +271,20 @@ fn in_catalog(found: Option<&str>) -> String {
 
 fn listed<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_tells_its_side() {
+        for code in ServerFailure::CODES {
+            assert_eq!(TargetError::side_of(&format!("control-{code}")), Side::Control, "{code}");
+            assert_eq!(TargetError::side_of(&format!("target-{code}")), Side::Target, "{code}");
+        }
+        for code in TargetError::CODES {
+            assert_eq!(TargetError::side_of(code), Side::Target, "{code}");
+        }
+    }
 }

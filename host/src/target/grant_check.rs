@@ -1,4 +1,5 @@
-//! The account of a target connection reaches its catalog and nothing else.
+//! The account of a target connection reaches its catalog and nothing else, and has every right there
+//! that its sessions are opened for.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +8,10 @@ use mysql_async::prelude::Queryable;
 
 use super::connection::TargetWarning;
 use super::error::TargetError;
-use super::grants::{GrantFinding, GrantReach, GrantReading, Grants};
+use super::grants::{GrantFinding, GrantReach, Grants};
+use super::purpose::{Lack, Purpose};
 use crate::config::{GrantCheck, SqlTargetConfig};
-use crate::session::{Flavour, ServerFailure, ServerIdentity};
+use crate::session::{Flavour, GrantLine, GrantReading, Rights, ServerFailure, ServerIdentity};
 
 /// Roles that could not be read before the rest is not tried: each costs round trips.
 const UNREAD_ROLE_COUNT_MAX: usize = 8;
@@ -17,14 +19,17 @@ const UNREAD_ROLE_COUNT_MAX: usize = 8;
 /// Catalogs every account sees, and can change nothing in.
 const ALWAYS_VISIBLE: &[&str] = &["information_schema", "performance_schema"];
 
-/// Refuses an account that reaches beyond the catalog, or warns of it when the switch says so.
+/// Refuses an account that reaches beyond the catalog or lacks a right in it, or warns of it when the
+/// switch says so.
 pub(super) async fn check(
     conn: &mut Conn,
     config: &SqlTargetConfig,
     server: &ServerIdentity,
     reading: GrantReading<'_>,
+    purpose: Purpose,
 ) -> Result<Vec<TargetWarning>, TargetError> {
-    let mut grants = read_grants(conn, server, reading).await.map_err(TargetError::target)?;
+    let (mut grants, rights) =
+        read_grants(conn, server, reading).await.map_err(TargetError::target)?;
     // A global privilege shows every catalog; the list would say nothing more.
     let sees_all = grants.findings.iter().any(|finding| finding.reach == GrantReach::Server);
     if !sees_all {
@@ -39,6 +44,18 @@ pub(super) async fn check(
     let mut warnings: Vec<_> = findings.into_iter().map(TargetWarning::GrantsBeyond).collect();
     if grants.has_wildcard {
         warnings.push(TargetWarning::GrantWildcard);
+    }
+    match purpose.lack(&rights) {
+        Some(Lack::Rights(missing)) if config.grant_check == GrantCheck::Enforce => {
+            return Err(TargetError::GrantsMissing { catalog: config.catalog.clone(), missing });
+        }
+        Some(Lack::Rights(missing)) => warnings.push(TargetWarning::GrantsMissing { missing }),
+        Some(Lack::Unknown) => warnings.push(TargetWarning::ReadsOnly),
+        None => {}
+    }
+    let at_tables = rights.at_tables_only(&purpose.rights());
+    if !at_tables.is_empty() {
+        warnings.push(TargetWarning::GrantsByTable { rights: at_tables });
     }
     Ok(warnings)
 }
@@ -74,29 +91,39 @@ impl Grants {
     }
 }
 
+/// Everything the account could reach, by roles too that it has not taken on; and what it may do in the
+/// catalog now.
 async fn read_grants(
     conn: &mut Conn,
     server: &ServerIdentity,
     reading: GrantReading<'_>,
-) -> Result<Grants, ServerFailure> {
-    let mut grants = Grants::default();
-    show(conn, "SHOW GRANTS", reading, &mut grants).await?;
+) -> Result<(Grants, Rights), ServerFailure> {
+    let (mut grants, mut rights) = (Grants::default(), Rights::default());
+    for line in show(conn, "SHOW GRANTS").await? {
+        rights.take(&line, reading);
+        grants.take(line, reading);
+    }
     let roles: Vec<String> = grants.roles.iter().cloned().collect();
     if roles.is_empty() {
-        return Ok(grants);
+        return Ok((grants, rights));
     }
     let unread = if server.flavour() == Flavour::MariaDb {
         take_on_roles(conn, &roles, reading, &mut grants).await?
     } else {
         // Nested roles are part of it (manual, "SHOW GRANTS Statement").
         let statement = format!("SHOW GRANTS FOR CURRENT_USER() USING {}", roles.join(", "));
-        let is_read = show(conn, &statement, reading, &mut grants).await.is_ok();
-        if is_read { Vec::new() } else { roles }
+        match show(conn, &statement).await {
+            Ok(lines) => {
+                lines.into_iter().for_each(|line| grants.take(line, reading));
+                Vec::new()
+            }
+            Err(_) => roles,
+        }
     };
     for role in unread {
         grants.found(Vec::new(), GrantReach::Role(role.replace('`', "")));
     }
-    Ok(grants)
+    Ok((grants, rights))
 }
 
 /// MariaDB shows what a role may do, nested roles included, only to whoever has taken it on. The
@@ -112,11 +139,12 @@ async fn take_on_roles(
         conn.query_first("SELECT CURRENT_ROLE()").await.map_err(failed)?;
     let mut unread = Vec::new();
     for role in roles {
-        let is_read = unread.len() < UNREAD_ROLE_COUNT_MAX
-            && conn.query_drop(format!("SET ROLE {role}")).await.is_ok()
-            && show(conn, "SHOW GRANTS", reading, grants).await.is_ok();
-        if !is_read {
-            unread.push(role.clone());
+        let is_taken_on = unread.len() < UNREAD_ROLE_COUNT_MAX
+            && conn.query_drop(format!("SET ROLE {role}")).await.is_ok();
+        let lines = if is_taken_on { show(conn, "SHOW GRANTS").await.ok() } else { None };
+        match lines {
+            Some(lines) => lines.into_iter().for_each(|line| grants.take(line, reading)),
+            None => unread.push(role.clone()),
         }
     }
     let before = before
@@ -126,18 +154,10 @@ async fn take_on_roles(
     Ok(unread)
 }
 
-async fn show(
-    conn: &mut Conn,
-    statement: &str,
-    reading: GrantReading<'_>,
-    grants: &mut Grants,
-) -> Result<(), ServerFailure> {
+async fn show(conn: &mut Conn, statement: &str) -> Result<Vec<GrantLine>, ServerFailure> {
     let lines: Vec<String> =
         conn.query(statement).await.map_err(|error| ServerFailure::of(&error))?;
-    for line in &lines {
-        grants.take(line, reading);
-    }
-    Ok(())
+    Ok(lines.iter().map(|line| GrantLine::of(line)).collect())
 }
 
 /// The other catalogs the account sees: those it has any privilege in, however it came to it
@@ -150,8 +170,7 @@ async fn visible_catalogs(
     let names: Vec<String> =
         conn.query("SHOW DATABASES").await.map_err(|error| ServerFailure::of(&error))?;
     let is_own = |name: &String| {
-        name == reading.catalog
-            || reading.folds_case && name.eq_ignore_ascii_case(reading.catalog)
+        reading.is_catalog(name)
             || ALWAYS_VISIBLE.iter().any(|always| always.eq_ignore_ascii_case(name))
     };
     Ok(names.into_iter().filter(|name| !is_own(name)).collect())

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::tokens::{Token, tokens};
+use crate::session::{CatalogPattern, GrantLine, GrantReading, GrantedOn};
 
 /// What a grant reaches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,18 +79,7 @@ impl GrantReach {
     }
 }
 
-/// How a server reads names in grants.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct GrantReading<'a> {
-    /// The one catalog that may be reached.
-    pub(super) catalog: &'a str,
-    /// Whether the server folds the case of catalogs (`lower_case_table_names`).
-    pub(super) folds_case: bool,
-    /// Whether `%` and `_` are wildcards; not so under `partial_revokes`.
-    pub(super) has_wildcards: bool,
-}
-
-/// What the lines of `SHOW GRANTS` say.
+/// What the lines of `SHOW GRANTS` say beyond the catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Grants {
     /// Everything beyond the catalog.
@@ -99,207 +88,69 @@ pub(super) struct Grants {
     pub(super) roles: BTreeSet<String>,
     /// Whether the catalog is granted through a pattern with an unescaped `_`.
     pub(super) has_wildcard: bool,
-    /// Whether the line that is read now is of PUBLIC.
-    reads_public: bool,
 }
 
 impl Grants {
-    /// Reads one line. The line itself is not kept: old servers put a password hash into it.
-    pub(super) fn take(&mut self, line: &str, reading: GrantReading<'_>) {
-        let Some(tokens) = tokens(line) else {
-            self.found(Vec::new(), GrantReach::Unknown);
-            return;
-        };
-        match tokens.first().and_then(Token::word).as_deref() {
-            Some("GRANT") => self.take_grant(tokens.get(1..).unwrap_or_default(), reading),
-            // A partial revoke only takes away, and a default role is granted by its own line.
-            Some("REVOKE" | "SET") => {}
-            _ => self.found(Vec::new(), GrantReach::Unknown),
-        }
-    }
-
-    fn take_grant(&mut self, tokens: &[Token], reading: GrantReading<'_>) {
-        let at = |word: &str| tokens.iter().position(|token| token.is_word(word));
-        let Some(to) = at("TO") else {
-            self.found(Vec::new(), GrantReach::Unknown);
-            return;
-        };
-        let (granted, rest) = tokens.split_at(to);
-        self.reads_public = rest.get(1).is_some_and(|grantee| grantee.is_word("PUBLIC"));
-        self.take_granted(granted, rest, reading);
-        self.reads_public = false;
-    }
-
-    /// What is between GRANT and TO, and the rest from TO on.
-    fn take_granted(&mut self, granted: &[Token], rest: &[Token], reading: GrantReading<'_>) {
-        let has_option = |kind: &str| {
-            rest.windows(2)
-                .any(|pair| matches!(pair, [a, b] if a.is_word(kind) && b.is_word("OPTION")))
-        };
-        let Some(on) = granted.iter().position(|token| token.is_word("ON")) else {
-            if has_option("ADMIN") {
-                self.found(Vec::new(), GrantReach::Others);
-            }
-            self.roles.extend(roles(granted));
-            return;
-        };
-        let (privileges, object) = granted.split_at(on);
-        let privileges = privilege_names(privileges);
-        if privileges.iter().any(|privilege| privilege == "PROXY") {
-            self.found(privileges, GrantReach::Account);
-            return;
-        }
-        if has_option("GRANT") {
-            self.found(privileges.clone(), GrantReach::Others);
-        }
-        self.take_object(privileges, object.get(1..).unwrap_or_default(), reading);
-    }
-
-    fn take_object(
-        &mut self,
-        privileges: Vec<String>,
-        object: &[Token],
-        reading: GrantReading<'_>,
-    ) {
-        // `ON TABLE`, `ON PROCEDURE`, `ON PACKAGE BODY` name a kind first.
-        let start = object.iter().position(|token| !matches!(token, Token::Word(_))).unwrap_or(0);
-        match object.get(start..).unwrap_or_default() {
-            [Token::Symbol('*'), Token::Symbol('.'), Token::Symbol('*')] => {
-                if privileges != ["USAGE"] {
-                    self.found(privileges, GrantReach::Server);
+    /// Takes in what a line gives.
+    pub(super) fn take(&mut self, line: GrantLine, reading: GrantReading<'_>) {
+        match line {
+            GrantLine::Granted { privileges, on, to_public, passes_on } => {
+                let found = |privileges, reach| GrantFinding {
+                    privileges,
+                    reach,
+                    through_public: to_public,
+                };
+                if passes_on {
+                    self.findings.insert(found(privileges.clone(), GrantReach::Others));
+                }
+                if let Some(reach) = self.beyond(&privileges, &on, reading) {
+                    self.findings.insert(found(privileges, reach));
                 }
             }
-            [Token::Quoted(pattern), Token::Symbol('.'), Token::Symbol('*')] => {
-                self.take_catalog(
-                    privileges,
-                    &Pattern::of(pattern, reading.has_wildcards),
-                    reading,
-                );
+            GrantLine::Proxy => self.found(vec!["PROXY".to_owned()], GrantReach::Account),
+            GrantLine::Roles { roles, passes_on, to_role } => {
+                if passes_on {
+                    self.found(Vec::new(), GrantReach::Others);
+                }
+                // An account may not take on a role of its role's, and need not, to see it.
+                if !to_role {
+                    self.roles.extend(roles);
+                }
             }
-            [Token::Quoted(catalog), Token::Symbol('.'), Token::Quoted(_)] => {
-                self.take_catalog(privileges, &Pattern::of(catalog, false), reading);
-            }
-            _ => self.found(privileges, GrantReach::Unknown),
+            // A partial revoke only takes away, and a default role is granted by its own line.
+            GrantLine::Revoked { .. } | GrantLine::Nothing => {}
+            GrantLine::Unknown => self.found(Vec::new(), GrantReach::Unknown),
         }
     }
 
-    fn take_catalog(
+    /// What privileges reach beyond the catalog; none when they stay within it.
+    fn beyond(
         &mut self,
-        privileges: Vec<String>,
-        pattern: &Pattern,
+        privileges: &[String],
+        on: &GrantedOn,
         reading: GrantReading<'_>,
-    ) {
+    ) -> Option<GrantReach> {
+        let pattern = match on {
+            GrantedOn::Everything => {
+                return (privileges != ["USAGE"]).then_some(GrantReach::Server);
+            }
+            GrantedOn::Catalog(name) => CatalogPattern::of(name, reading.has_wildcards),
+            GrantedOn::Part { catalog, .. } => CatalogPattern::of(catalog, false),
+            GrantedOn::Unknown => return Some(GrantReach::Unknown),
+        };
         if pattern.has_percent() {
-            self.found(privileges, GrantReach::Pattern(pattern.text()));
-        } else if !pattern.matches(reading.catalog, reading.folds_case) {
-            self.found(privileges, GrantReach::Catalog(pattern.text()));
-        } else if pattern.has_underscore() {
-            self.has_wildcard = true;
+            return Some(GrantReach::Pattern(pattern.text()));
         }
+        if !pattern.matches(reading) {
+            return Some(GrantReach::Catalog(pattern.text()));
+        }
+        self.has_wildcard |= pattern.has_underscore();
+        None
     }
 
     pub(super) fn found(&mut self, privileges: Vec<String>, reach: GrantReach) {
-        let through_public = self.reads_public;
-        self.findings.insert(GrantFinding { privileges, reach, through_public });
+        self.findings.insert(GrantFinding { privileges, reach, through_public: false });
     }
-}
-
-/// A catalog in a grant: characters, and what stands for any.
-struct Pattern(Vec<Piece>);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Piece {
-    Char(char),
-    AnyChar,
-    AnyText,
-}
-
-impl Pattern {
-    /// `\_` and `\%` are the characters themselves (manual, "GRANT Statement").
-    fn of(text: &str, has_wildcards: bool) -> Self {
-        let mut pieces = Vec::new();
-        let mut chars = text.chars();
-        while let Some(char) = chars.next() {
-            pieces.push(match char {
-                _ if !has_wildcards => Piece::Char(char),
-                '\\' => Piece::Char(chars.next().unwrap_or('\\')),
-                '_' => Piece::AnyChar,
-                '%' => Piece::AnyText,
-                _ => Piece::Char(char),
-            });
-        }
-        Self(pieces)
-    }
-
-    fn has_percent(&self) -> bool {
-        self.0.contains(&Piece::AnyText)
-    }
-
-    fn has_underscore(&self) -> bool {
-        self.0.contains(&Piece::AnyChar)
-    }
-
-    /// Without `%`, which is refused before.
-    fn matches(&self, catalog: &str, folds_case: bool) -> bool {
-        let same = |piece: &Piece, char: char| match piece {
-            Piece::Char(own) if folds_case => own.eq_ignore_ascii_case(&char),
-            Piece::Char(own) => *own == char,
-            Piece::AnyChar | Piece::AnyText => true,
-        };
-        self.0.len() == catalog.chars().count()
-            && self.0.iter().zip(catalog.chars()).all(|(piece, char)| same(piece, char))
-    }
-
-    fn text(&self) -> String {
-        self.0
-            .iter()
-            .map(|piece| match piece {
-                Piece::Char(char) => *char,
-                Piece::AnyChar => '_',
-                Piece::AnyText => '%',
-            })
-            .collect()
-    }
-}
-
-/// `SELECT (a, b), CREATE TEMPORARY TABLES` → both names, without columns.
-fn privilege_names(tokens: &[Token]) -> Vec<String> {
-    let mut depth = 0_u32;
-    let mut names = vec![String::new()];
-    for token in tokens {
-        match token {
-            Token::Symbol('(') => depth += 1,
-            Token::Symbol(')') => depth = depth.saturating_sub(1),
-            Token::Symbol(',') if depth == 0 => names.push(String::new()),
-            Token::Word(word) if depth == 0 => {
-                if let Some(name) = names.last_mut() {
-                    if !name.is_empty() {
-                        name.push(' ');
-                    }
-                    name.push_str(&word.to_ascii_uppercase());
-                }
-            }
-            _ => {}
-        }
-    }
-    names
-}
-
-/// The roles of `GRANT r, `s`@`%` TO …`, quoted anew for a statement of ours.
-fn roles(tokens: &[Token]) -> Vec<String> {
-    tokens
-        .split(|token| matches!(token, Token::Symbol(',')))
-        .map(|role| {
-            let parts = role.iter().filter_map(|token| match token {
-                Token::Quoted(name) | Token::Word(name) => {
-                    Some(format!("`{}`", name.replace('`', "``")))
-                }
-                Token::Symbol(_) => None,
-            });
-            parts.collect::<Vec<_>>().join("@")
-        })
-        .filter(|role| !role.is_empty())
-        .collect()
 }
 
 #[cfg(test)]
@@ -312,7 +163,7 @@ mod tests {
     fn read(lines: &[&str]) -> Grants {
         let mut grants = Grants::default();
         for line in lines {
-            grants.take(line, READING);
+            grants.take(GrantLine::of(line), READING);
         }
         grants
     }
@@ -364,7 +215,7 @@ mod tests {
         assert_eq!(reaches(pattern), [GrantReach::Pattern("plugin%".to_owned())]);
         let mut grants = Grants::default();
         let reading = GrantReading { has_wildcards: false, ..READING };
-        grants.take("GRANT SELECT ON `plugin_preview`.* TO `t`@`%`", reading);
+        grants.take(GrantLine::of("GRANT SELECT ON `plugin_preview`.* TO `t`@`%`"), reading);
         assert_eq!(grants, Grants::default());
     }
 
@@ -378,7 +229,11 @@ mod tests {
 
     #[test]
     fn roles_are_gathered_and_what_is_not_understood_is_found() {
-        let grants = read(&["GRANT `r`@`%`,`s`@`h` TO `t`@`%`", "GRANT `m` TO `t`@`%`"]);
+        let grants = read(&[
+            "GRANT `r`@`%`,`s`@`h` TO `t`@`%`",
+            "GRANT `m` TO `t`@`%`",
+            "GRANT `inner` TO `m`",
+        ]);
         let roles: Vec<_> = grants.roles.iter().map(String::as_str).collect();
         assert_eq!(roles, ["`m`", "`r`@`%`", "`s`@`h`"]);
         for line in ["", "HELLO", "GRANT SELECT ON x.y.z TO `t`", "GRANT `broken"] {

@@ -1,4 +1,4 @@
-//! The SQL that makes a confined account.
+//! The SQL that makes a confined account, and the rights that it grants: the one list of them.
 
 use crate::ids::Catalog;
 
@@ -7,6 +7,15 @@ const TEMPLATE: &str = include_str!("../../../sql/factory_plugin_sql_target_gran
 
 /// The catalog the script is written for.
 const TEMPLATE_CATALOG: &str = "ruoyi_plugin_preview";
+
+/// What reading takes.
+pub(super) const READING_RIGHTS: &[&str] = &["SELECT"];
+
+/// What an account needs to carry out steps: what the script grants.
+pub(super) fn step_rights() -> Vec<&'static str> {
+    let granted = TEMPLATE.lines().find_map(|line| line.strip_prefix("GRANT "));
+    granted.unwrap_or_default().split(',').map(str::trim).collect()
+}
 
 /// Statements that make an account confined to `catalog`, for a person with the right to do so.
 ///
@@ -28,13 +37,25 @@ pub fn reader_grants_sql(catalog: &Catalog) -> String {
         "-- An account for `tollgate serve`: it reads the catalog `{catalog}` and can write nothing.\n\
          -- The page needs another one that reads the control catalog. Put in your own host and password.\n\
          CREATE USER 'tollgate_reader'@'%' IDENTIFIED BY '<password>';\n\
-         GRANT SELECT ON `{escaped}`.* TO 'tollgate_reader'@'%';\n"
+         GRANT {} ON `{escaped}`.* TO 'tollgate_reader'@'%';\n",
+        READING_RIGHTS.join(", ")
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rights_of_steps_are_those_that_the_script_grants() {
+        let rights = step_rights();
+        let sql = grants_sql(&"shop".parse().unwrap());
+        let granted = format!("GRANT {}\n    ON `shop`.* TO", rights.join(", "));
+        assert!(sql.contains(&granted), "{granted}: {sql}");
+        assert!(rights.starts_with(READING_RIGHTS) && rights.contains(&"REFERENCES"), "{rights:?}");
+        let is_right = |it: &&str| !it.is_empty() && it.chars().all(|it| it.is_ascii_uppercase());
+        assert!(rights.iter().all(is_right), "{rights:?}");
+    }
 
     #[test]
     fn a_reader_is_granted_nothing_but_to_read() {

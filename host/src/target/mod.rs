@@ -17,8 +17,8 @@ mod live_sessions;
 mod open;
 mod pins;
 mod pool;
+mod purpose;
 mod server_checks;
-mod tokens;
 
 pub use crate::session::{
     Flavour, PinMismatch, ServerFailure, ServerIdentity, ServerVersion, TlsProblem,

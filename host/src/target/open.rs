@@ -11,20 +11,20 @@ use super::connection::{TargetConnection, TargetWarning};
 use super::contract::SessionContract;
 use super::control_isolation::{catalogs_differ, open_control, urls_differ};
 use super::error::TargetError;
-use super::grants::GrantReading;
 use super::kept::Standing;
+use super::purpose::Purpose;
 use super::{grant_check, pins, server_checks};
 use crate::config::SqlTargetConfig;
 use crate::metrics::metrics;
 use crate::session::{
-    self, IDENTITY_VARIABLES, ServerFailure, ServerIdentity, SessionSpec, Variables,
+    self, GrantReading, IDENTITY_VARIABLES, ServerFailure, ServerIdentity, SessionSpec, Variables,
 };
 
 /// The isolated target. Cheap to clone; holds no connection.
 #[derive(Clone)]
 pub struct Target {
     config: Arc<SqlTargetConfig>,
-    reads_only: bool,
+    purpose: Purpose,
 }
 
 impl fmt::Debug for Target {
@@ -32,7 +32,7 @@ impl fmt::Debug for Target {
         f.debug_struct("Target")
             .field("environment", &self.config.environment)
             .field("catalog", &self.config.catalog)
-            .field("reads_only", &self.reads_only)
+            .field("purpose", &self.purpose)
             .finish_non_exhaustive()
     }
 }
@@ -40,14 +40,28 @@ impl fmt::Debug for Target {
 impl Target {
     /// The target a configuration describes. Nothing is opened.
     pub fn new(config: &SqlTargetConfig) -> Self {
-        Self { config: Arc::new(config.clone()), reads_only: false }
+        Self { config: Arc::new(config.clone()), purpose: Purpose::Steps }
     }
 
-    /// The same target, opened for reading: in its sessions the server itself refuses every write.
-    /// For whoever only looks.
+    /// The same target, opened for reading: in its sessions the server itself refuses every write, and
+    /// to read is all that the account has to be allowed.
     #[must_use]
     pub fn read_only(self) -> Self {
-        Self { reads_only: true, ..self }
+        Self { purpose: Purpose::Reading, ..self }
+    }
+
+    /// The same target, looked at as a step finds it: the server refuses every write, and the account
+    /// has to have every right that steps need.
+    #[must_use]
+    pub fn looked_at(self) -> Self {
+        Self { purpose: Purpose::Looking, ..self }
+    }
+
+    /// The same for whoever may have an account that can only read. Then what steps need is not known,
+    /// which is a [warning](TargetWarning::ReadsOnly).
+    #[must_use]
+    pub fn watched(self) -> Self {
+        Self { purpose: Purpose::Watching, ..self }
     }
 
     /// The configuration.
@@ -58,7 +72,7 @@ impl Target {
     /// Opens a connection and proves on it that it leads to the isolated catalog and nowhere else:
     /// its catalog is the allowed one; it is not the control catalog, by URL, name, alias or
     /// content; its server is supported, allowed and takes writes; its session is pinned as the
-    /// contract asks and read back; its account reaches nothing else.
+    /// contract asks and read back; its account reaches nothing else and has the rights it needs.
     ///
     /// # Errors
     /// The first rule that does not hold. The connection is closed by then. All of it is bounded by
@@ -122,7 +136,7 @@ impl Target {
         contract: &SessionContract,
     ) -> Result<Verified, TargetError> {
         let config = &self.config;
-        let pins = pins::pins(contract, &config.bounds, self.reads_only);
+        let pins = pins::pins(contract, &config.bounds, self.purpose.reads_only());
         let known = self.variables(target, &pins).await?;
         let pins = session::Pin::settable(pins, &known);
         let server = ServerIdentity::read(target, &known).await.map_err(TargetError::target)?;
@@ -141,7 +155,8 @@ impl Target {
             folds_case: settings.is_on("lower_case_table_names"),
             has_wildcards: !settings.is_on("partial_revokes"),
         };
-        let mut warnings = grant_check::check(target, config, &server, reading).await?;
+        let mut warnings =
+            grant_check::check(target, config, &server, reading, self.purpose).await?;
         warnings.extend(server_checks::warnings(&server, &settings));
         // The greeting carries the low half of the number; a proxy greets with its own.
         let is_proxied = u64::from(target.id()) != place.session_id & u64::from(u32::MAX);

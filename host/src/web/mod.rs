@@ -17,6 +17,7 @@ mod metrics;
 mod observer;
 mod outbox;
 mod probes;
+mod ready;
 mod security;
 mod site;
 mod status;

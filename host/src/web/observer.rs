@@ -91,7 +91,7 @@ impl Observer {
             _ => None,
         };
         Self {
-            status: Source::Reader(Arc::new(StatusReader::new(config, policy))),
+            status: Source::Reader(Arc::new(StatusReader::watching(config, policy))),
             environment: sql.map(|sql| sql.environment.clone()),
             target: sql.map(|sql| Reading {
                 target: Target::new(sql).read_only(),
@@ -272,7 +272,7 @@ impl Observer {
             let _turn = turn(&self.target_sessions, what).await?;
             let opened = reading.target.open(&reading.contract).await;
             let mut connection =
-                opened.map_err(|error| Trouble::of(what, &error, error.code(), error.help()))?;
+                opened.map_err(|error| Trouble::of(what, &error, error.code(), &error.help()))?;
             let read = read(reading, &mut connection).await;
             connection.close().await;
             read

@@ -1,15 +1,13 @@
 //! A worker's probes, for whoever starts, watches and replaces it.
 
+use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
-use axum::{Json, Router};
-use serde::Serialize;
 
-use super::metrics;
-use crate::executor::Missing;
-use crate::worker::{NotReady, Readiness};
+use super::ready::Reason;
+use super::{metrics, ready};
+use crate::worker::Readiness;
 
 /// `/healthz`, `/readyz` and `/metrics` of a worker.
 ///
@@ -25,7 +23,7 @@ where
 {
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready::<F>))
+        .route("/readyz", get(ready_or_not::<F>))
         .route("/metrics", get(counted::<F>))
         .with_state(readiness)
 }
@@ -37,41 +35,9 @@ where
     metrics::of_worker(&readiness())
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    ready: bool,
-    reasons: Vec<ReasonLine>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ReasonLine {
-    code: &'static str,
-    message: &'static str,
-    /// Absent of a drain.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    for_seconds: Option<u64>,
-    /// What is wrong, as a status names it; absent of a drain.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    causes: Vec<Missing>,
-}
-
-async fn ready<F>(State(readiness): State<F>) -> Response
+async fn ready_or_not<F>(State(readiness): State<F>) -> Response
 where
     F: Fn() -> Readiness + Clone + Send + Sync + 'static,
 {
-    let now = readiness();
-    let status = if now.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let reasons = now.reasons().iter().map(line).collect();
-    (status, Json(Answer { ready: now.is_ready(), reasons })).into_response()
-}
-
-fn line(reason: &NotReady) -> ReasonLine {
-    ReasonLine {
-        code: reason.code(),
-        message: reason.message(),
-        for_seconds: reason.lasting().map(|time| time.as_secs()),
-        causes: reason.causes().to_vec(),
-    }
+    ready::answer(Reason::of_worker(&readiness()))
 }

@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
-use axum::{Json, Router, middleware};
-use serde::Serialize;
+use axum::{Router, middleware};
 
 use super::frame::wrong;
 use super::observer::Observer;
+use super::ready::Reason;
 use super::security::{Exposure, guard};
-use super::{assets, execution, executions, metrics, outbox, status};
-use crate::executor::SqlTargetState;
+use super::{assets, execution, executions, metrics, outbox, ready, status};
 
 /// The page, its status as JSON, and probes: every route reads.
 ///
 /// `/healthz` answers 200 while the process runs. `/readyz` answers 200 when there is something to
-/// show: the target is ready or disabled; else 503 with the keys of what is missing. Every answer
+/// show: the target is ready or disabled; else 503 with what is missing, in a worker's words. Every answer
 /// comes within 10 seconds, whatever is away.
 pub fn site(observer: Observer, exposure: Exposure) -> Router {
     Router::new()
@@ -29,7 +28,7 @@ pub fn site(observer: Observer, exposure: Exposure) -> Router {
         .route("/outbox", get(outbox::page))
         .route("/assets/{name}", get(assets::asset))
         .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
+        .route("/readyz", get(ready_or_not))
         .route("/metrics", get(metrics::of_servers))
         .fallback(async || {
             wrong(StatusCode::NOT_FOUND, "Not found", "There is nothing at this address.")
@@ -38,32 +37,7 @@ pub fn site(observer: Observer, exposure: Exposure) -> Router {
         .layer(middleware::from_fn_with_state(exposure, guard))
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    ready: bool,
-    reasons: Vec<Reason>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Reason {
-    code: &'static str,
-    message: String,
-}
-
-async fn ready(State(observer): State<Arc<Observer>>) -> Response {
-    let reasons: Vec<Reason> = match observer.status().await.sql_target {
-        SqlTargetState::Disabled | SqlTargetState::Ready { .. } => Vec::new(),
-        SqlTargetState::Incomplete { missing } => missing
-            .into_iter()
-            .map(|missing| Reason {
-                code: "target-incomplete",
-                message: format!("{}: {}", missing.key, missing.message),
-            })
-            .collect(),
-    };
-    let ready = reasons.is_empty();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Answer { ready, reasons })).into_response()
+async fn ready_or_not(State(observer): State<Arc<Observer>>) -> Response {
+    let status = observer.status().await;
+    ready::answer(Reason::of_status(status, observer.is_broken()))
 }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::link::{Away, Link};
-use super::readiness::Side;
 use super::receipt;
 use crate::clock::jittered;
 use crate::executor::{
     BoxFuture, ExecutionError, Executor, ExecutorUnavailable, Outcome, SqlTargetState, Uncertainty,
 };
 use crate::ids::ExecutorCode;
+use crate::ledger::ClaimError;
 use crate::outbox::{Claim, Reason, Report};
 use crate::plan::{CatalogError, Refusal, RefusalCode};
 
@@ -164,7 +164,7 @@ async fn installed(shared: &Shared, code: &ExecutorCode) -> Result<Arc<dyn Execu
         };
         let listed: Vec<String> =
             missing.iter().map(|it| format!("{}: {}", it.key, it.message)).collect();
-        shared.readiness.is_away(Side::Target, missing);
+        shared.readiness.looked(missing);
         format!("{error}: {}", listed.join("; "))
     })
 }
@@ -174,7 +174,7 @@ fn report(shared: &Shared, claim: &Claim, outcome: Outcome) -> Report {
     match outcome {
         Outcome::Applied(receipt) => {
             if *claim.executor() != ExecutorCode::dry_run_v1() {
-                shared.readiness.answers(Side::Target);
+                shared.readiness.applied();
             }
             Report::Applied(receipt)
         }
@@ -187,7 +187,12 @@ fn report(shared: &Shared, claim: &Claim, outcome: Outcome) -> Report {
             // Nothing was claimed: a target that is away for an hour, or whose password was changed,
             // uses up no attempts and needs no word about each step once it is mended.
             if let Some(cause) = error.target_trouble() {
-                shared.readiness.is_away(Side::Target, vec![cause]);
+                match error {
+                    ExecutionError::Claim(ClaimError::Fault(_)) => {
+                        shared.readiness.not_claimed(cause);
+                    }
+                    _ => shared.readiness.not_opened(cause),
+                }
                 // What an earlier delivery left stands in the ledger that is not as it must be: a new
                 // one would not know, so a person has to look before the step runs again.
                 let is_forgotten = claim.attempt() > 1 && matches!(error, ExecutionError::Claim(_));
@@ -230,7 +235,7 @@ fn lack_code(error: &ExecutionError) -> &'static str {
 
 /// There is nothing here that could carry it out now.
 pub(super) fn waits(reason: Reason) -> Report {
-    tracing::warn!(code = reason.code, "the step waits: {}", reason.message);
+    tracing::warn!(code = reason.code, "the step waits until that is mended: {}", reason.message);
     Report::Unavailable { reason, retry_after: jittered(UNAVAILABLE_WAIT) }
 }
 

@@ -1,7 +1,6 @@
 //! A slot's control connection: opened when it is needed, and again after it broke.
 
 use super::Shared;
-use super::readiness::Side;
 use crate::control::ControlConnection;
 use crate::executor::Missing;
 use crate::metrics::{RenewedLease, metrics};
@@ -74,7 +73,7 @@ impl Link {
             Some(connection) => connection,
             None => shared.control.open().await.map_err(|error| {
                 let cause = Missing::new(error.code(), with_causes(&error), error.help());
-                shared.readiness.is_away(Side::Control, vec![cause]);
+                shared.readiness.is_away(cause);
                 Away { code: error.code() }
             })?,
         };
@@ -85,13 +84,13 @@ impl Link {
     fn checked<T>(&mut self, shared: &Shared, answer: Result<T, OutboxFault>) -> Result<T, Away> {
         match answer {
             Ok(answer) => {
-                shared.readiness.answers(Side::Control);
+                shared.readiness.answers();
                 Ok(answer)
             }
             Err(fault) => {
                 self.0 = None;
                 let cause = Missing::new(fault.code(), with_causes(&fault), fault.help());
-                shared.readiness.is_away(Side::Control, vec![cause]);
+                shared.readiness.is_away(cause);
                 Err(Away { code: fault.code() })
             }
         }

@@ -47,6 +47,7 @@ use self::tally::Tally;
 
 pub use drain::Drain;
 pub use readiness::{NotReady, Readiness, Trouble};
+pub(crate) use readiness::{by_side, reason_words};
 pub use reconcile::{ReconcileError, reconcile};
 pub use start::{StartError, check_control};
 pub use submission::{StepProblem, SubmissionError, check_plan};

@@ -1,10 +1,22 @@
 //! What a worker can do now, for probes and logs.
+//!
+//! A trouble is over when what found it finds it no more. What else answers meanwhile shows nothing: a
+//! look at the target claims no step, and a session that is kept proves no isolation. So each of four
+//! [finders](Finder) has a trouble of its own:
+//!
+//! | found by | over with |
+//! |---|---|
+//! | a slot on its own control session | the next answer there |
+//! | a look at the target, or opening a session for a step: at the target | a look that finds it ready; of a silence, a step that is applied too |
+//! | the same: at the control catalog, which isolation is proven against | the same; or a look that finds something else |
+//! | a step's claim, where no look looks | a step that is applied; or a look that finds the target ready while no step waits for it, see `target_watch` |
 
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use crate::executor::Missing;
+use crate::target::{Side, TargetError};
 
 /// How often a trouble that lasts is said again: whoever opens the log during it finds it there.
 const SAY_AGAIN: Duration = Duration::from_mins(1);
@@ -18,7 +30,8 @@ const SAY_CHANGE: Duration = Duration::from_secs(1);
 pub struct Readiness {
     /// A drain was asked for: it claims nothing any more.
     pub draining: bool,
-    /// What keeps it from the control catalog: nothing is claimed, and nothing is recorded yet.
+    /// What keeps it from the control catalog: nothing is claimed, and nothing is recorded yet; or the
+    /// target's isolation from it cannot be proven.
     pub control: Option<Trouble>,
     /// What keeps it from the target: steps are claimed and put off.
     pub target: Option<Trouble>,
@@ -37,8 +50,12 @@ pub struct Trouble {
 impl Trouble {
     /// Whether nothing answers there. Otherwise what answers cannot be worked with.
     pub fn is_silence(&self) -> bool {
-        self.causes.iter().all(|cause| is_silence(&cause.key))
+        are_silence(&self.causes)
     }
+}
+
+fn are_silence(causes: &[Missing]) -> bool {
+    causes.iter().all(|cause| is_silence(&cause.key))
 }
 
 /// Whether the code, of either side, says that no answer came.
@@ -47,6 +64,30 @@ fn is_silence(code: &str) -> bool {
         code.split_once('-').map_or(code, |(_, of_any)| of_any),
         "name-not-resolved" | "unreachable" | "timed-out" | "connection-lost" | "statement-timeout"
     )
+}
+
+/// The stable code of what is wrong at a side, and one line for a person. The status page says it in the
+/// same words.
+pub(crate) fn reason_words(side: Side, causes: &[Missing]) -> (&'static str, &'static str) {
+    match (side, are_silence(causes)) {
+        (Side::Control, true) => {
+            ("control-unreachable", "the control catalog does not answer: no step is carried out")
+        }
+        (Side::Control, false) => {
+            ("control-unusable", "the control catalog is not usable: no step is carried out")
+        }
+        (Side::Target, true) => {
+            ("target-unreachable", "the target does not answer: its steps are put off")
+        }
+        (Side::Target, false) => {
+            ("target-unusable", "the target is not usable: its steps are put off")
+        }
+    }
+}
+
+/// What is wrong at each side, of what a look at the target found.
+pub(crate) fn by_side(causes: Vec<Missing>) -> (Vec<Missing>, Vec<Missing>) {
+    causes.into_iter().partition(|cause| TargetError::side_of(&cause.key) == Side::Target)
 }
 
 impl Readiness {
@@ -74,36 +115,37 @@ impl Readiness {
 pub enum NotReady {
     /// A drain was asked for.
     Draining,
-    /// Nothing is claimed, and nothing is recorded yet.
+    /// Nothing is claimed, nothing is recorded yet, or no isolation is proven.
     Control(Trouble),
     /// Steps are claimed and put off.
     Target(Trouble),
 }
 
 impl NotReady {
+    /// Every code there is.
+    pub const CODES: &[&str] = &[
+        "draining",
+        "control-unreachable",
+        "control-unusable",
+        "target-unreachable",
+        "target-unusable",
+    ];
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::Draining => "draining",
-            Self::Control(trouble) if trouble.is_silence() => "control-unreachable",
-            Self::Control(_) => "control-unusable",
-            Self::Target(trouble) if trouble.is_silence() => "target-unreachable",
-            Self::Target(_) => "target-unusable",
-        }
+        self.words().0
     }
 
     /// One line for a person.
     pub fn message(&self) -> &'static str {
+        self.words().1
+    }
+
+    fn words(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Draining => "told to stop: nothing new is claimed",
-            Self::Control(trouble) if trouble.is_silence() => {
-                "the control catalog does not answer: nothing is claimed"
-            }
-            Self::Control(_) => "the control catalog is not usable: nothing is claimed",
-            Self::Target(trouble) if trouble.is_silence() => {
-                "the target does not answer: its steps are put off"
-            }
-            Self::Target(_) => "the target is not usable: its steps are put off",
+            Self::Draining => ("draining", "told to stop: nothing new is claimed"),
+            Self::Control(trouble) => reason_words(Side::Control, &trouble.causes),
+            Self::Target(trouble) => reason_words(Side::Target, &trouble.causes),
         }
     }
 
@@ -125,63 +167,202 @@ impl NotReady {
     }
 }
 
-/// Which server it is about.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Side {
-    Control,
-    Target,
+/// What found a trouble, and so what tells that it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finder {
+    /// A slot, on its own session to the control catalog.
+    Link,
+    /// A look at the target or opening a session to it: at the control catalog, beside it.
+    Beside,
+    /// The same, at the target.
+    Look,
+    /// A step's claim, where no look looks.
+    Claim,
 }
 
-/// What the slots found last.
+/// What was found last.
 #[derive(Debug)]
-pub(super) struct Watch(watch::Sender<Sides>);
+pub(super) struct Watch(watch::Sender<Found>);
 
 #[derive(Debug, Default)]
-struct Sides {
-    control: Option<Watched>,
-    target: Option<Watched>,
+struct Found {
+    link: Option<Watched>,
+    beside: Option<Watched>,
+    look: Option<Watched>,
+    claim: Option<Watched>,
 }
 
-/// A trouble, and what of it was said when.
+/// A trouble, when it was last met, and what of it was said when.
 #[derive(Debug)]
 struct Watched {
     trouble: Trouble,
+    met_at: Instant,
     said: Vec<String>,
     said_at: Instant,
 }
 
+/// What a claim met.
+#[derive(Debug)]
+pub(super) struct Met {
+    /// The codes, which the outbox has of each step that waits for it.
+    pub(super) codes: Vec<String>,
+    /// When it was last met.
+    pub(super) at: Instant,
+}
+
 impl Default for Watch {
     fn default() -> Self {
-        Self(watch::Sender::new(Sides::default()))
+        Self(watch::Sender::new(Found::default()))
     }
 }
 
 impl Watch {
     pub(super) fn now(&self, draining: bool) -> Readiness {
-        let sides = self.0.borrow();
-        let trouble = |side: &Option<Watched>| side.as_ref().map(|it| it.trouble.clone());
-        Readiness { draining, control: trouble(&sides.control), target: trouble(&sides.target) }
+        let found = self.0.borrow();
+        let (control, target) = (found.trouble(Side::Control), found.trouble(Side::Target));
+        Readiness { draining, control, target }
     }
 
-    /// The server answered. Said once, when it had not.
-    pub(super) fn answers(&self, side: Side) {
-        let changed = self.0.send_if_modified(|sides| sides.of(side).take().is_some());
-        if changed {
-            tracing::info!(server = side.name(), "the server answers again");
+    /// A slot's control session answered.
+    pub(super) fn answers(&self) {
+        self.is_over(Side::Control, |found| found.link.take().is_some());
+    }
+
+    /// A slot's control session did not answer, or cannot be worked with.
+    pub(super) fn is_away(&self, cause: Missing) {
+        self.met(Finder::Link, vec![cause]);
+    }
+
+    /// What a look at the target found missing; nothing, when it found it ready.
+    pub(super) fn looked(&self, missing: Vec<Missing>) {
+        let (target, control) = by_side(missing);
+        if control.is_empty() {
+            self.is_over(Side::Control, |found| found.beside.take().is_some());
+            // Without the control catalog nothing was verified of the target.
+            if target.is_empty() {
+                self.is_over(Side::Target, |found| found.look.take().is_some());
+            }
+        }
+        self.met(Finder::Look, target);
+        self.met(Finder::Beside, control);
+    }
+
+    /// No session was opened for a step, for a reason that a look would meet as well.
+    pub(super) fn not_opened(&self, cause: Missing) {
+        let (target, control) = by_side(vec![cause]);
+        self.met(Finder::Look, target);
+        self.met(Finder::Beside, control);
+    }
+
+    /// A step's claim met what no look looks at.
+    pub(super) fn not_claimed(&self, cause: Missing) {
+        self.met(Finder::Claim, vec![cause]);
+    }
+
+    /// A step was applied on the target: whoever was silent answered, and a claim was granted. That
+    /// nothing else is wrong is not shown: its session may have been opened before.
+    pub(super) fn applied(&self) {
+        self.is_over(Side::Target, |found| {
+            let is_over = found.claim.take().is_some();
+            take_silence(&mut found.look) || is_over
+        });
+        self.is_over(Side::Control, |found| take_silence(&mut found.beside));
+    }
+
+    /// What a claim met, unless that was less than `quiet` ago.
+    pub(super) fn met_by_claims(&self, quiet: Duration) -> Option<Met> {
+        let found = self.0.borrow();
+        let claim = found.claim.as_ref().filter(|claim| claim.met_at.elapsed() >= quiet)?;
+        Some(Met { codes: keys(&claim.trouble.causes), at: claim.met_at })
+    }
+
+    /// No step waits for what a claim met; if it was met again meanwhile, one does.
+    pub(super) fn nothing_waits(&self, met: &Met) {
+        self.is_over(Side::Target, |found| {
+            let is_same = found.claim.as_ref().is_some_and(|claim| claim.met_at == met.at);
+            is_same && found.claim.take().is_some()
+        });
+    }
+
+    /// Whether anything keeps steps from the target.
+    pub(super) fn keeps_from_target(&self) -> bool {
+        self.0.borrow().keeps_from_target()
+    }
+
+    /// Waits until something does.
+    pub(super) async fn until_kept_from_target(&self) {
+        // It cannot close: the sender is here.
+        let _ = self.0.subscribe().wait_for(Found::keeps_from_target).await;
+    }
+
+    /// Takes a trouble out. Said once, when nothing is left at its side.
+    fn is_over(&self, side: Side, take: impl FnOnce(&mut Found) -> bool) {
+        let mut is_over = false;
+        self.0.send_if_modified(|found| {
+            let was_taken = take(found);
+            is_over = was_taken && found.trouble(side).is_none();
+            was_taken
+        });
+        if is_over {
+            tracing::info!(server = name(side), "the server answers again");
         }
     }
 
-    /// The server did not answer, or cannot be worked with. Said when that is new or has another
-    /// cause than before, and each minute that it lasts.
-    pub(super) fn is_away(&self, side: Side, causes: Vec<Missing>) {
+    /// A trouble was met, if there are causes. Said when that is new or has another cause than before,
+    /// and each minute that it lasts.
+    fn met(&self, finder: Finder, causes: Vec<Missing>) {
+        if causes.is_empty() {
+            return;
+        }
         let mut to_say = None;
-        self.0.send_if_modified(|sides| {
-            to_say = Watched::meet(sides.of(side), causes);
+        self.0.send_if_modified(|found| {
+            to_say = Watched::meet(found.by(finder), causes);
             true
         });
         if let Some(trouble) = to_say {
-            trouble.say(side);
+            trouble.say(finder.side());
         }
+    }
+}
+
+/// Takes out a trouble that was silence.
+fn take_silence(watched: &mut Option<Watched>) -> bool {
+    watched.take_if(|it| it.trouble.is_silence()).is_some()
+}
+
+fn keys(causes: &[Missing]) -> Vec<String> {
+    causes.iter().map(|cause| cause.key.clone()).collect()
+}
+
+impl Found {
+    const fn by(&mut self, finder: Finder) -> &mut Option<Watched> {
+        match finder {
+            Finder::Link => &mut self.link,
+            Finder::Beside => &mut self.beside,
+            Finder::Look => &mut self.look,
+            Finder::Claim => &mut self.claim,
+        }
+    }
+
+    /// What is wrong at a side, whoever found it.
+    fn trouble(&self, side: Side) -> Option<Trouble> {
+        let found = match side {
+            Side::Control => [&self.link, &self.beside],
+            Side::Target => [&self.look, &self.claim],
+        };
+        let mut troubles = found.into_iter().flatten().map(|watched| &watched.trouble);
+        let mut whole = troubles.next()?.clone();
+        for other in troubles {
+            whole.since = whole.since.min(other.since);
+            let new = other.causes.iter().filter(|cause| !whole.causes.contains(cause));
+            let new: Vec<Missing> = new.cloned().collect();
+            whole.causes.extend(new);
+        }
+        Some(whole)
+    }
+
+    fn keeps_from_target(&self) -> bool {
+        self.beside.is_some() || self.look.is_some() || self.claim.is_some()
     }
 }
 
@@ -189,13 +370,15 @@ impl Watched {
     /// Takes the causes in; the trouble, when it is to be said.
     fn meet(watched: &mut Option<Self>, causes: Vec<Missing>) -> Option<Trouble> {
         let now = Instant::now();
-        let keys: Vec<String> = causes.iter().map(|cause| cause.key.clone()).collect();
+        let keys = keys(&causes);
         let Some(known) = watched else {
             let trouble = Trouble { since: now, causes };
-            *watched = Some(Self { trouble: trouble.clone(), said: keys, said_at: now });
+            *watched =
+                Some(Self { trouble: trouble.clone(), met_at: now, said: keys, said_at: now });
             return Some(trouble);
         };
         known.trouble.causes = causes;
+        known.met_at = now;
         let quiet = now.duration_since(known.said_at);
         if quiet >= SAY_AGAIN || (keys != known.said && quiet >= SAY_CHANGE) {
             (known.said, known.said_at) = (keys, now);
@@ -214,7 +397,7 @@ impl Trouble {
         };
         let how = if self.is_silence() { "does not answer" } else { "is not usable" };
         tracing::warn!(
-            server = side.name(),
+            server = name(side),
             code = of(|cause| &cause.key),
             for_s = self.since.elapsed().as_secs(),
             help = of(|cause| &cause.help),
@@ -224,21 +407,20 @@ impl Trouble {
     }
 }
 
-impl Side {
-    const fn name(self) -> &'static str {
+impl Finder {
+    const fn side(self) -> Side {
         match self {
-            Self::Control => "control",
-            Self::Target => "target",
+            Self::Link | Self::Beside => Side::Control,
+            Self::Look | Self::Claim => Side::Target,
         }
     }
 }
 
-impl Sides {
-    fn of(&mut self, side: Side) -> &mut Option<Watched> {
-        match side {
-            Side::Control => &mut self.control,
-            Side::Target => &mut self.target,
-        }
+/// What the log calls a side.
+const fn name(side: Side) -> &'static str {
+    match side {
+        Side::Control => "control",
+        Side::Target => "target",
     }
 }
 
@@ -247,24 +429,32 @@ mod tests {
     use super::*;
     use crate::session::ServerFailure;
 
+    fn one(key: &str) -> Missing {
+        Missing::new(key, "what is wrong", "what to do")
+    }
+
     fn cause(key: &str) -> Vec<Missing> {
-        vec![Missing::new(key, "what is wrong", "what to do")]
+        vec![one(key)]
+    }
+
+    fn codes(watch: &Watch) -> Vec<&'static str> {
+        watch.now(false).reasons().iter().map(NotReady::code).collect()
     }
 
     #[test]
     fn the_first_failure_is_since_when() {
         let watch = Watch::default();
         assert!(watch.now(false).is_ready());
-        watch.is_away(Side::Control, cause("control-unreachable"));
+        watch.is_away(one("control-unreachable"));
         let since = watch.now(false).control.map(|trouble| trouble.since);
         assert!(since.is_some() && !watch.now(false).is_ready());
-        watch.is_away(Side::Control, cause("control-access-denied"));
+        watch.is_away(one("control-access-denied"));
         let now = watch.now(false).control.unwrap();
         assert_eq!(Some(now.since), since);
         assert_eq!(now.causes, cause("control-access-denied"), "the last one is told");
-        watch.answers(Side::Target);
+        watch.looked(Vec::new());
         assert!(!watch.now(false).is_ready());
-        watch.answers(Side::Control);
+        watch.answers();
         assert!(watch.now(false).is_ready() && !watch.now(true).is_ready());
         assert_eq!(watch.now(false).reasons(), []);
     }
@@ -274,15 +464,86 @@ mod tests {
         let watch = Watch::default();
         let codes =
             || -> Vec<&str> { watch.now(true).reasons().iter().map(NotReady::code).collect() };
-        watch.is_away(Side::Target, cause("target-timed-out"));
-        watch.is_away(Side::Control, cause("control-statement-timeout"));
+        watch.looked(cause("target-timed-out"));
+        watch.is_away(one("control-statement-timeout"));
         assert_eq!(codes(), ["draining", "control-unreachable", "target-unreachable"]);
-        watch.is_away(Side::Target, cause("ledger-missing"));
-        watch.is_away(Side::Control, cause("control-access-denied"));
+        watch.looked(cause("ledger-missing"));
+        watch.is_away(one("control-access-denied"));
         assert_eq!(codes(), ["draining", "control-unusable", "target-unusable"]);
+        assert!(codes().iter().all(|code| NotReady::CODES.contains(code)));
         let silent = |code: &&&str| is_silence(&format!("target-{code}"));
         let silent: Vec<&str> = ServerFailure::CODES.iter().filter(silent).copied().collect();
         assert_eq!(silent, ["name-not-resolved", "unreachable", "timed-out", "connection-lost"]);
+    }
+
+    #[test]
+    fn what_a_claim_met_is_over_with_a_claim_or_when_no_step_waits() {
+        let watch = Watch::default();
+        watch.not_claimed(one("ledger-statement-refused"));
+        watch.looked(Vec::new());
+        assert_eq!(codes(&watch), ["target-unusable"], "a look claims nothing");
+        watch.applied();
+        assert_eq!(codes(&watch), [""; 0]);
+
+        watch.not_claimed(one("ledger-statement-refused"));
+        assert!(watch.met_by_claims(Duration::from_mins(1)).is_none(), "it is not recorded yet");
+        let met = watch.met_by_claims(Duration::ZERO).unwrap();
+        assert_eq!(met.codes, ["ledger-statement-refused"]);
+        watch.not_claimed(one("ledger-statement-refused"));
+        watch.nothing_waits(&met);
+        assert_eq!(codes(&watch), ["target-unusable"], "it was met again");
+        watch.nothing_waits(&watch.met_by_claims(Duration::ZERO).unwrap());
+        assert_eq!(codes(&watch), [""; 0]);
+        assert!(watch.met_by_claims(Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn what_a_look_finds_is_over_with_a_look() {
+        let watch = Watch::default();
+        for found in [
+            Watch::looked as fn(&Watch, Vec<Missing>),
+            |watch: &Watch, mut causes: Vec<Missing>| {
+                watch.not_opened(causes.remove(0));
+            },
+        ] {
+            found(&watch, cause("grants-missing"));
+            watch.applied();
+            assert_eq!(codes(&watch), ["target-unusable"], "a session that is kept shows nothing");
+            watch.looked(Vec::new());
+            assert_eq!(codes(&watch), [""; 0]);
+            found(&watch, cause("target-timed-out"));
+            watch.applied();
+            assert_eq!(codes(&watch), [""; 0], "it was silent and answered");
+        }
+    }
+
+    #[test]
+    fn the_control_catalog_beside_the_target_is_not_said_to_be_the_target() {
+        let watch = Watch::default();
+        watch.looked(cause("grants-missing"));
+        watch.looked(cause("control-access-denied"));
+        watch.answers();
+        let both = ["control-unusable", "target-unusable"];
+        assert_eq!(codes(&watch), both, "nothing was verified of the target");
+        watch.looked(cause("control-catalog-equal"));
+        assert_eq!(codes(&watch), ["target-unusable"], "the target is at a wrong place");
+        watch.looked(cause("control-unreachable"));
+        watch.applied();
+        assert_eq!(codes(&watch), ["target-unusable"], "control answered");
+        watch.not_opened(one("control-too-many-sessions"));
+        watch.looked(Vec::new());
+        assert_eq!(codes(&watch), [""; 0]);
+    }
+
+    #[test]
+    fn what_two_find_is_told_with_all_of_its_causes() {
+        let watch = Watch::default();
+        watch.not_claimed(one("ledger-statement-refused"));
+        let since = watch.now(false).target.unwrap().since;
+        watch.looked(cause("grants-missing"));
+        let target = watch.now(false).target.unwrap();
+        assert_eq!(target.since, since);
+        assert_eq!(keys(&target.causes), ["grants-missing", "ledger-statement-refused"]);
     }
 
     #[test]

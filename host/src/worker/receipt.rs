@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::Shared;
 use super::delivery::waits;
-use super::readiness::Side;
 use crate::clock::jittered;
 use crate::executor::{Missing, ReceiptUnread};
 use crate::outbox::{Claim, FORWARD_RECEIPT_LOST, Reason, Report};
@@ -34,9 +33,7 @@ pub(super) async fn missing(shared: &Shared, claim: &Claim) -> Option<Report> {
         }
         Err(ReceiptUnread::Target(error)) => {
             let (code, message) = (error.code(), with_causes(&error));
-            shared
-                .readiness
-                .is_away(Side::Target, vec![Missing::new(code, &message, error.help())]);
+            shared.readiness.not_opened(Missing::new(code, &message, error.help()));
             Some(waits(Reason::new(code, &message)))
         }
         Err(error @ ReceiptUnread::Ledger(_)) => Some(Report::Unknown {

@@ -63,7 +63,7 @@ impl ReconcileError {
         match self {
             Self::Control(error) => error.help().to_string(),
             Self::Outbox(fault) => fault.help().to_string(),
-            Self::Target(error) => error.help().to_string(),
+            Self::Target(error) => error.help().into_owned(),
             Self::Ledger(error) => error.help().to_string(),
         }
     }
@@ -82,7 +82,7 @@ pub async fn reconcile(
     ledger: &Ledger,
 ) -> Result<Vec<ListedStep>, ReconcileError> {
     let mut control = control.open().await?;
-    let mut target = match target.open(&SessionContract::default()).await {
+    let mut target = match target.clone().read_only().open(&SessionContract::default()).await {
         Ok(target) => target,
         Err(error) => {
             control.close().await;

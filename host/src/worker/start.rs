@@ -5,7 +5,7 @@
 
 use crate::blame::Blame;
 use crate::control::{Control, ControlConnection, ControlError};
-use crate::outbox::{Outbox, OutboxFault};
+use crate::outbox::{Outbox, OutboxFault, WORKER_RIGHTS};
 
 /// The control side is not as a worker needs it, and no waiting mends that.
 #[derive(Debug, thiserror::Error)]
@@ -17,13 +17,16 @@ pub enum StartError {
     /// The outbox was not read.
     #[error("the worker cannot start: the control outbox was not read")]
     Outbox(#[source] OutboxFault),
+    /// The account may do less than a worker does.
+    #[error("the worker cannot start")]
+    Rights(#[source] ControlError),
 }
 
 impl StartError {
     /// The stable code.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Control(error) => error.code(),
+            Self::Control(error) | Self::Rights(error) => error.code(),
             Self::Outbox(fault) => fault.code(),
         }
     }
@@ -31,7 +34,7 @@ impl StartError {
     /// Who can do something about it.
     pub const fn blame(&self) -> Blame {
         match self {
-            Self::Control(error) => error.blame(),
+            Self::Control(error) | Self::Rights(error) => error.blame(),
             Self::Outbox(fault) => fault.blame(),
         }
     }
@@ -39,7 +42,7 @@ impl StartError {
     /// What to do about it.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Control(error) => error.help(),
+            Self::Control(error) | Self::Rights(error) => error.help(),
             Self::Outbox(fault) => fault.help(),
         }
     }
@@ -50,18 +53,27 @@ impl StartError {
 ///
 /// # Errors
 ///
-/// The login is refused, there is no such catalog, no outbox in it or one of another shape, or the
-/// like: what waiting does not mend.
+/// The login is refused, there is no such catalog, no outbox in it or one of another shape, a right in
+/// it is missing, or the like: what waiting does not mend.
 pub async fn check_control(control: &Control) -> Result<(), StartError> {
     let mut connection = match control.open().await {
         Ok(connection) => connection,
         Err(ControlError::Server(failure)) if failure.is_transient() => return Ok(()),
         Err(error) => return Err(StartError::Control(error)),
     };
-    let read = read(&mut connection).await;
+    let looked = look(&mut connection).await;
     connection.close().await;
-    match read {
-        Err(fault) if !fault.is_transient() => Err(StartError::Outbox(fault)),
+    looked
+}
+
+async fn look(connection: &mut ControlConnection) -> Result<(), StartError> {
+    match read(connection).await {
+        Err(fault) if fault.is_transient() => return Ok(()),
+        read => read.map_err(StartError::Outbox)?,
+    }
+    match connection.check_rights(WORKER_RIGHTS).await {
+        // That it cannot be told is no lack.
+        Err(error @ ControlError::GrantsMissing { .. }) => Err(StartError::Rights(error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }

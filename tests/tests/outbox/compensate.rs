@@ -95,10 +95,23 @@ async fn steps_without_compensation_refuse_all_of_it_by_name() {
         error.to_string().contains("`up:1`") && error.to_string().contains("`up:3`"),
         "{error}"
     );
+    // What would be left to take back is in front of a step that cannot be, so no `--from` helps.
+    assert!(!error.help().contains("--from"), "{}", error.help());
     assert_eq!(fixture.statuses().await, before, "nothing was written");
     // What was never delivered needs none.
     let back = compensate(&fixture, "up", Some("up:4")).await.unwrap();
     assert_eq!((keys(&back).len(), back.superseded), (0, 1));
+}
+
+#[tokio::test]
+async fn what_can_be_taken_back_behind_steps_that_cannot_is_named() {
+    let fixture = Fixture::start(Flavour::MariaDb).await;
+    fixture.submit(&plan_with("up", 4, |number| number > 2)).await;
+    fixture.apply(4).await;
+    let error = compensate(&fixture, "up", None).await.unwrap_err();
+    assert!(error.help().contains("`--from up:3`"), "{}", error.help());
+    let back = compensate(&fixture, "up", Some("up:3")).await.unwrap();
+    assert_eq!(keys(&back), ["up:4:compensate", "up:3:compensate"]);
 }
 
 #[tokio::test]

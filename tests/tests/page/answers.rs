@@ -5,14 +5,14 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tollgate_tests::chain::Chain;
+use tollgate_tests::chain::{CONTROL, Chain};
 use tollgate_tests::cli::{command, run};
 use tollgate_tests::page::Served;
 use tollgate_tests::process::tollgate;
 use tollgate_tests::schema::Schema;
 
-/// State, changed variables, the key of what is missing, and the status of `/readyz`.
-type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, u16);
+/// State, changed variables, the key of what is missing, and the code of `/readyz` when it is not 200.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
 
 const ROUTES: &[&str] = &[
     "/",
@@ -33,18 +33,36 @@ async fn the_page_the_json_and_the_command_agree_in_every_state() {
     let folder = tempfile::tempdir().unwrap();
     let chain = Chain::start().await;
     chain.control().await;
-    let cases: [Case<'_>; 4] = [
-        ("disabled", &[("SQL_TARGET_ENABLED", "false")], "", 200),
-        ("ready", &[], "", 200),
+    let nobody = format!("jdbc:mysql://127.0.0.1:1/{CONTROL}");
+    let cases: [Case<'_>; 6] = [
+        ("disabled", &[("SQL_TARGET_ENABLED", "false")], "", ""),
+        ("ready", &[], "", ""),
         (
             "incomplete",
             &[("SQL_TARGET_RECEIPT_LEASE_SECONDS", "5")],
             "FACTORY_PLUGIN_SQL_TARGET_RECEIPT_LEASE_SECONDS",
-            503,
+            "configuration-broken",
         ),
-        ("incomplete", &[("SQL_TARGET_PASSWORD", "wrong")], "target-access-denied", 503),
+        (
+            "incomplete",
+            &[("SQL_TARGET_PASSWORD", "wrong")],
+            "target-access-denied",
+            "target-unusable",
+        ),
+        (
+            "incomplete",
+            &[("CONTROL_PASSWORD", "wrong")],
+            "control-access-denied",
+            "control-unusable",
+        ),
+        (
+            "incomplete",
+            &[("CONTROL_JDBC_URL", &nobody)],
+            "control-unreachable",
+            "control-unreachable",
+        ),
     ];
-    for (number, (state, changes, key, readiness)) in cases.into_iter().enumerate() {
+    for (number, (state, changes, key, code)) in cases.into_iter().enumerate() {
         let printed = run(&mut tollgate(&chain, changes, &["status", "--json"])).json_lines();
         let served = Served::start(&chain, changes, &[], &folder.path().join(number.to_string()));
         let shown: Value = serde_json::from_str(&served.get("/api/status").body).unwrap();
@@ -77,10 +95,16 @@ async fn the_page_the_json_and_the_command_agree_in_every_state() {
         assert_eq!(is_trouble, state == "incomplete", "{executions}");
 
         let ready = served.get("/readyz");
-        assert_eq!(ready.status, readiness, "{ready:?}");
+        assert_eq!(ready.status, if code.is_empty() { 200 } else { 503 }, "{ready:?}");
         let ready: Value = serde_json::from_str(&ready.body).unwrap();
         Schema::of("readyz").assert_accepts(&ready);
-        assert_eq!(ready["ready"], json!(readiness == 200));
+        let codes: Vec<&Value> =
+            ready["reasons"].as_array().unwrap().iter().map(|it| &it["code"]).collect();
+        let expected: Vec<&str> = [code].into_iter().filter(|code| !code.is_empty()).collect();
+        assert_eq!(json!(codes), json!(expected));
+        // The causes are what the status says, each with its help.
+        let causes = ready["reasons"][0]["causes"].as_array().cloned().unwrap_or_default();
+        assert_eq!(causes, missing);
         assert_eq!(served.get("/healthz").body, "ok\n");
     }
 }

@@ -8,8 +8,11 @@ use tollgate::target::{SessionContract, Target};
 use tollgate_tests::chain::{
     CONTROL_PASSWORD, CONTROL_USER, Chain, TARGET, TARGET_PASSWORD, TARGET_USER,
 };
+use tollgate_tests::cli::run;
+use tollgate_tests::over_servers;
 use tollgate_tests::page::Served;
 use tollgate_tests::place::forward;
+use tollgate_tests::process::tollgate;
 use tollgate_tests::server::Flavour;
 use tollgate_tests::source::{repository, sources};
 
@@ -131,10 +134,11 @@ async fn the_server_itself_refuses_a_write_in_the_pages_sessions() {
     }
 }
 
-#[tokio::test]
-async fn an_account_that_may_only_read_is_enough() {
+/// What steps need is not known by such an account: the page says that, and neither that it is there nor
+/// that it is missing. A command that carries out steps under it says what is missing.
+async fn an_account_that_may_only_read_is_enough(flavour: Flavour) {
     let folder = tempfile::tempdir().unwrap();
-    let chain = Chain::start().await;
+    let chain = Chain::start_on(flavour.builder()).await;
     chain.control().await;
     let catalog = TARGET.replace('_', r"\_");
     chain
@@ -154,4 +158,23 @@ async fn an_account_that_may_only_read_is_enough() {
     assert!(page.contains("Nothing needs attention."), "{page}");
     assert!(served.get("/executions").body.contains("No execution yet"));
     assert!(served.get("/outbox").body.contains("Nothing is enqueued"));
+    assert!(page.contains("account-reads-only"), "{page}");
+    assert_eq!(served.get("/readyz").status, 200);
+    let status = run(&mut tollgate(&chain, &[], &["status"]));
+    assert_eq!(status.code(), Some(1), "{}", status.stdout);
+    let lacks =
+        "grants-missing: the target's account lacks rights in the catalog: INSERT, UPDATE, ";
+    assert!(status.stdout.contains(lacks), "{}", status.stdout);
+    for reads in [&["receipts"][..], &["outbox", "reconcile"]] {
+        let read = run(&mut tollgate(&chain, &[], reads));
+        assert_eq!(read.code(), Some(0), "{reads:?}: {}", read.stderr);
+    }
+    // With one right more it is the account of steps, and lacks the others.
+    let one = format!("GRANT INSERT ON `{catalog}`.* TO '{TARGET_USER}'@'%'");
+    chain.server.execute(&[&one]).await;
+    let log = folder.path().join("more");
+    let page = Served::start(&chain, &[], &[], &log).get("/").body;
+    assert!(page.contains("SQL target: <strong>incomplete</strong>"), "{page}");
+    assert!(page.contains("grants-missing"), "{page}");
 }
+over_servers!(an_account_that_may_only_read_is_enough);

@@ -5,6 +5,7 @@ mod fixture;
 mod grants;
 mod isolation;
 mod live_sessions;
+mod rights;
 mod secrets;
 mod session;
 mod tls;

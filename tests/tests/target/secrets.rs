@@ -59,7 +59,7 @@ async fn no_failure_to_open_names_a_user_a_password_or_a_place() {
         for config in configs {
             let error = open(&config).await.unwrap_err();
             assert_clean(&chain(&error), port);
-            assert_clean(error.help(), port);
+            assert_clean(&error.help(), port);
             assert_clean(&format!("{config:?} {:?}", Target::new(&config)), port);
         }
     }

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tollgate_tests::chain::{Chain, Plugin, TARGET_PASSWORD, TARGET_USER};
+use tollgate_tests::over_servers;
 use tollgate_tests::process::{Process, submit, tollgate};
 use tollgate_tests::schema::Schema;
+use tollgate_tests::server::Flavour;
 
 /// Status and body of an answer.
 fn ask(address: &str, path: &str) -> (u16, String) {
@@ -22,6 +24,11 @@ fn ask(address: &str, path: &str) -> (u16, String) {
 
 /// Asks until the answer has this status; its reasons' codes.
 fn ready(address: &str, expected: u16) -> Vec<Value> {
+    reasons(address, expected).iter().map(|it| it["code"].clone()).collect()
+}
+
+/// Asks until the answer has this status; its reasons.
+fn reasons(address: &str, expected: u16) -> Vec<Value> {
     let begun = Instant::now();
     loop {
         let (status, body) = ask(address, "/readyz");
@@ -29,12 +36,7 @@ fn ready(address: &str, expected: u16) -> Vec<Value> {
         Schema::of("readyz").assert_accepts(&body);
         assert_eq!(body["ready"], json!(status == 200), "{status} {body}");
         if status == expected {
-            return body["reasons"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|it| it["code"].clone())
-                .collect();
+            return body["reasons"].as_array().unwrap().clone();
         }
         assert!(begun.elapsed() < Duration::from_mins(1), "still {status} {body}");
         std::thread::sleep(Duration::from_millis(50));
@@ -75,9 +77,9 @@ async fn readiness_follows_the_control_server_and_the_drain() {
 
 /// The only reason, once the answer is 503.
 fn reason(address: &str) -> Value {
-    assert_eq!(ready(address, 503).len(), 1);
-    let body: Value = serde_json::from_str(&ask(address, "/readyz").1).unwrap();
-    body["reasons"][0].clone()
+    let mut reasons = reasons(address, 503);
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    reasons.remove(0)
 }
 
 #[tokio::test]
@@ -180,7 +182,86 @@ async fn a_right_that_was_taken_away_leaves_its_steps_to_wait() {
     let rights = r"INSERT, UPDATE ON `plugin\_preview`.*";
     let spoil = format!("REVOKE {rights} FROM '{TARGET_USER}'@'%'");
     let mend = format!("GRANT {rights} TO '{TARGET_USER}'@'%'");
-    waits_until_mended(&[&spoil], "ledger-statement-refused", &[&mend]).await;
+    waits_until_mended(&[&spoil], "grants-missing", &[&mend]).await;
+}
+
+/// Before any step is due, as the status says it.
+async fn a_right_that_is_missing_is_told_without_a_step(flavour: Flavour) {
+    let chain = Chain::start_on(flavour.builder()).await;
+    chain.control().await;
+    let revoke = format!(r"REVOKE INSERT ON `plugin\_preview`.* FROM '{TARGET_USER}'@'%'");
+    chain.server.execute(&[&revoke]).await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let log = plugin.root().join("log");
+    let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
+    let reason = reason(&address(&worker));
+    assert_eq!(reason["code"], "target-unusable");
+    let cause = &reason["causes"][0];
+    assert_eq!(cause["key"], "grants-missing");
+    assert!(cause["message"].as_str().unwrap().ends_with(": INSERT"), "{cause}");
+    let status = tollgate_tests::cli::run(&mut tollgate(&chain, &[], &["status", "--json"]));
+    assert_eq!(status.code(), Some(1), "{}", status.stderr);
+    assert_eq!(&status.json_lines()[0]["sqlTarget"]["missing"][0], cause);
+}
+over_servers!(a_right_that_is_missing_is_told_without_a_step);
+
+/// A claim that is refused by what no look looks at: a trigger whose definer may not do what it does.
+#[tokio::test]
+async fn what_a_claim_met_lasts_while_its_step_waits_and_no_longer() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let log = plugin.root().join("log");
+    chain
+        .server
+        .execute(&[
+            "CREATE USER definer@'%'",
+            r"GRANT TRIGGER ON `plugin\_preview`.* TO definer@'%'",
+            "CREATE TABLE plugin_preview.forbidden (id INT)",
+            "CREATE DEFINER = definer@'%' TRIGGER plugin_preview.refuses \
+             BEFORE INSERT ON plugin_preview.factory_plugin_target_receipt \
+             FOR EACH ROW INSERT INTO plugin_preview.forbidden VALUES (1)",
+        ])
+        .await;
+    let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
+    let address = address(&worker);
+    ready(&address, 200);
+    let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
+    assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
+    wait_for(&chain, "PENDING", Some("ledger-statement-refused")).await;
+    let reason = reason(&address);
+    assert_eq!(reason["code"], "target-unusable", "{reason}");
+    assert_eq!(reason["causes"][0]["key"], "ledger-statement-refused", "{reason}");
+    let status = tollgate_tests::cli::run(&mut tollgate(&chain, &[], &["status", "--json"]));
+    assert_eq!(status.json_lines()[0]["sqlTarget"]["state"], "ready", "no look sees it");
+    // Nobody tries it again from here: the step is taken back.
+    let back = tollgate_tests::cli::run(&mut tollgate(&chain, &[], &["compensate", "up"]));
+    assert_eq!(back.code(), Some(0), "{}", back.stderr);
+    assert!(!worker.log().contains("the server answers again"), "{}", worker.log());
+    ready(&address, 200);
+    worker.wait_until_it_says("the server answers again");
+}
+
+/// The target's isolation is proven against the control catalog, and that is where the trouble is.
+#[tokio::test]
+async fn a_control_server_that_is_away_is_not_said_to_be_the_target() {
+    let mut chain = Chain::start_apart().await;
+    chain.control().await;
+    chain.control_server_mut().kill9();
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let log = plugin.root().join("log");
+    let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
+    let address = address(&worker);
+    let reason = reason(&address);
+    assert_eq!(reason["code"], "control-unreachable", "{reason}");
+    let help = reason["causes"][0]["help"].as_str().unwrap();
+    assert!(help.contains("FACTORY_PLUGIN_CONTROL_JDBC_URL"), "{reason}");
+    let submitted = plugin.document_of("up", &["orders"]);
+    chain.control_server_mut().start_again();
+    assert_eq!(ready(&address, 200), Vec::<Value>::new());
+    assert_eq!(submit(&chain, &plugin, &submitted).code(), Some(0));
+    wait_for(&chain, "APPLIED", None).await;
+    assert!(!worker.log().contains("server=\"target\""), "{}", worker.log());
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! A worker that cannot be started says why, and ends; one that runs says what it waits for.
 
-use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::chain::{CONTROL_USER, Chain, Plugin};
+use tollgate_tests::over_servers;
 use tollgate_tests::process::Process;
+use tollgate_tests::server::Flavour;
 
 fn plugin() -> Plugin {
     Plugin::install("DROP TABLE IF EXISTS unused", None)
@@ -31,13 +33,33 @@ async fn what_no_waiting_mends_ends_a_worker_at_its_start() {
     chain.server.execute(&[&format!("ALTER TABLE {outbox} ENGINE = InnoDB")]).await;
     let log = refused(&chain, &[("CONTROL_PASSWORD", "wrong")]);
     assert!(log.contains("the server refused the login (error 1045)"), "{log}");
-    assert!(log.contains("help: check user and password"), "{log}");
+    assert!(log.contains("help: check FACTORY_PLUGIN_CONTROL_USERNAME and"), "{log}");
     let elsewhere = chain.server.jdbc_url("nope");
     let log = refused(&chain, &[("CONTROL_JDBC_URL", &elsewhere)]);
     assert!(log.contains("the account may not use the catalog"), "{log}");
     assert!(log.contains("GRANT SELECT, INSERT, UPDATE"), "{log}");
     assert!(!log.contains("target grants"), "it is not the target's account: {log}");
 }
+
+/// What a worker may not do it would find out with the first step.
+async fn a_control_account_that_lacks_a_right_ends_a_worker_at_its_start(flavour: Flavour) {
+    let chain = Chain::start_on(flavour.builder()).await;
+    chain.control().await;
+    let catalog = r"`control\_plane`.*";
+    let all = format!("REVOKE ALL PRIVILEGES ON {catalog} FROM '{CONTROL_USER}'@'%'");
+    let grant = |rights: &str| format!("GRANT {rights} ON {catalog} TO '{CONTROL_USER}'@'%'");
+    chain.server.execute(&[&all, &grant("SELECT, INSERT")]).await;
+    let log = refused(&chain, &[]);
+    assert!(log.contains("the control account lacks rights in its catalog: UPDATE"), "{log}");
+    assert!(log.contains("GRANT SELECT, INSERT, UPDATE"), "{log}");
+    // It adds no rows.
+    chain.server.execute(&[&all, &grant("SELECT, UPDATE")]).await;
+    let plugin = plugin();
+    let log = plugin.root().join("log");
+    let mut worker = Process::start(&chain, &plugin, &[], &["--until-idle"], &log);
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+}
+over_servers!(a_control_account_that_lacks_a_right_ends_a_worker_at_its_start);
 
 #[tokio::test]
 async fn a_server_that_is_away_is_waited_for_at_the_start_too() {

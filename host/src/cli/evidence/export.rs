@@ -215,7 +215,8 @@ impl Export {
 
 /// The receipt of a step, as the ledger has it now.
 async fn recorded(target: &SqlTargetConfig, key: &StepKey) -> Result<RecordedReceipt, Failure> {
-    let mut connection = Target::new(target).open(&SessionContract::default()).await?;
+    let reading = Target::new(target).read_only();
+    let mut connection = reading.open(&SessionContract::default()).await?;
     let receipt = receipts::ledger(target).read(&mut connection, key).await;
     connection.close().await;
     match receipt? {

@@ -218,7 +218,8 @@ pub(super) fn step(
 /// cannot be read now takes nothing away but these lines.
 async fn receipt(config: &Config, key: &StepKey) -> Option<Receipt> {
     let target = config.sql_target.as_ref()?;
-    let mut connection = Target::new(target).open(&SessionContract::default()).await.ok()?;
+    let reading = Target::new(target).read_only();
+    let mut connection = reading.open(&SessionContract::default()).await.ok()?;
     let receipt = receipts::ledger(target).read(&mut connection, key).await;
     connection.close().await;
     receipt.ok().flatten()

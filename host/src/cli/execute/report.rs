@@ -39,7 +39,11 @@ impl Report<'_> {
                 let _ = writeln!(text, "outcome  {applied}\nreceipt  {receipt}");
             }
             Outcome::NotApplied { error, retryable } => {
-                let again = if *retryable { "running it again may work" } else { "not retryable" };
+                let again = if *retryable {
+                    "running it again may work"
+                } else {
+                    "running it again as it is gives the same"
+                };
                 let _ = writeln!(text, "outcome  not applied ({}; {again})", error.code());
                 self.error(&mut text, error);
             }

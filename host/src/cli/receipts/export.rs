@@ -60,7 +60,8 @@ impl Export {
             "name the folder that holds each release at <plugin code>/<version>",
         )?;
         let ledger = super::ledger(config);
-        let mut connection = Target::new(config).open(&SessionContract::default()).await?;
+        let mut connection =
+            Target::new(config).read_only().open(&SessionContract::default()).await?;
         let exported = self.pages(&ledger, &mut connection, &config.catalog).await;
         connection.close().await;
         exported

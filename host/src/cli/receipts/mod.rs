@@ -158,7 +158,8 @@ impl Run for Receipts {
 impl Receipts {
     async fn show(&self, config: &SqlTargetConfig) -> Result<Exit, Failure> {
         let ledger = ledger(config);
-        let mut connection = Target::new(config).open(&SessionContract::default()).await?;
+        let mut connection =
+            Target::new(config).read_only().open(&SessionContract::default()).await?;
         let shown = match &self.key {
             Some(key) => self.one(&ledger, &mut connection, key).await,
             None => self.pages(&ledger, &mut connection).await,
