@@ -43,8 +43,8 @@ impl Target {
         Self { config: Arc::new(config.clone()), reads_only: false }
     }
 
-    /// The same target, opened for reading: in its sessions the server itself refuses every write.
-    /// For whoever only looks.
+    /// The same target, opened for reading: in its sessions the server itself refuses every write, and
+    /// ends what takes longer than 5 s. For whoever only looks.
     #[must_use]
     pub fn read_only(self) -> Self {
         Self { reads_only: true, ..self }
