@@ -4,10 +4,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Json, Router, middleware};
 use serde::Serialize;
 
 use super::metrics;
+use super::security::{Exposure, guard_probes, plain};
 use crate::executor::Missing;
 use crate::worker::{NotReady, Readiness};
 
@@ -18,8 +19,8 @@ use crate::worker::{NotReady, Readiness};
 /// [ready](Readiness::is_ready), else 503; its body is one JSON object with the reasons, as
 /// `docs/schema/readyz.schema.json` describes. `/metrics` is what this process
 /// counted, as `docs/metrics.md` describes. None opens a connection, so all answer at once whatever is
-/// away, and none has anything secret.
-pub fn probes<F>(readiness: F) -> Router
+/// away, and none has anything secret. Requests are held to the same rules as the page's.
+pub fn probes<F>(readiness: F, exposure: Exposure) -> Router
 where
     F: Fn() -> Readiness + Clone + Send + Sync + 'static,
 {
@@ -27,7 +28,11 @@ where
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready::<F>))
         .route("/metrics", get(counted::<F>))
+        .fallback(async || {
+            plain(StatusCode::NOT_FOUND, "Not found", "There are /healthz, /readyz and /metrics.")
+        })
         .with_state(readiness)
+        .layer(middleware::from_fn_with_state(exposure, guard_probes))
 }
 
 async fn counted<F>(State(readiness): State<F>) -> Response
