@@ -136,7 +136,7 @@ pub(super) async fn clear(
     let Some(session) = present(connection, holder, statement_timeout).await? else {
         return Ok(None);
     };
-    let span = tracing::debug_span!("takeover", session, code = Empty);
+    let span = tracing::debug_span!("takeover", session = spans::number(session), code = Empty);
     let ending = end(connection, holder, session, statement_timeout, wait);
     let remains = spans::within(span.clone(), LedgerFault::code, Box::pin(ending)).await?;
     if let Some(remains) = &remains {
