@@ -4,6 +4,7 @@
 //! that asked when it does not, so that a suite reads as claims and not as error plumbing.
 
 pub mod asked;
+pub mod authority;
 pub mod bombs;
 pub mod chain;
 pub mod claims;

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
@@ -57,10 +57,20 @@ impl Served {
     /// Starts a command that serves the page and waits for its address.
     pub fn of(command: &mut Command, log: &Path) -> Self {
         let process = Process::spawn(command, log);
-        process.wait_until_it_says("/\n");
-        let printed = process.log();
-        let (_, rest) = printed.split_once("http://").expect(&printed);
-        let address = rest.split('/').next().unwrap().to_owned();
+        let begun = Instant::now();
+        // A line of its own, among whatever is logged.
+        let address = loop {
+            let said = process.log();
+            let url = |line: &str| {
+                let address = line.strip_prefix("http://")?.strip_suffix("/\n")?;
+                Some(address.to_owned())
+            };
+            if let Some(address) = said.split_inclusive('\n').find_map(url) {
+                break address;
+            }
+            assert!(begun.elapsed() < Duration::from_mins(1), "no address in:\n{said}");
+            std::thread::sleep(Duration::from_millis(20));
+        };
         Self { process, address }
     }
 
@@ -96,6 +106,17 @@ pub fn ask(address: &str, method: &str, path: &str, host: &str) -> Answer {
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
     Answer { status, headers, body: body.to_owned() }
+}
+
+/// Connections to a port of this machine, from their clients' side: proc(5), `/proc/net/tcp`.
+pub fn connections_to(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let remote = format!(":{port:04X}");
+    let is_there = |line: &&str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        columns[2].ends_with(&remote) && columns[3] == "01"
+    };
+    table.lines().skip(1).filter(is_there).count()
 }
 
 /// A payload whose literals a browser or a terminal could take for more than text.

@@ -78,6 +78,21 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
+/// Every string literal, at any depth.
+fn collect_texts(tokens: TokenStream, found: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => collect_texts(group.stream(), found),
+            TokenTree::Literal(literal) => {
+                let text = literal.to_string();
+                let text = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+                found.extend(text.map(str::to_owned));
+            }
+            TokenTree::Ident(_) | TokenTree::Punct(_) => {}
+        }
+    }
+}
+
 impl Source {
     /// Reads a file at `path` below `src`; nothing when it is compiled for tests alone.
     pub fn parse(path: &Path, text: &str) -> Option<Self> {
@@ -95,6 +110,28 @@ impl Source {
         let tokens = TokenStream::from_str(text)
             .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
         Some(Self { path: path.to_path_buf(), module, tokens: without_tests(tokens) })
+    }
+
+    /// The texts that are written in the bodies of the functions of this name.
+    pub fn texts_in(&self, function: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut todo = vec![trees(&self.tokens)];
+        while let Some(level) = todo.pop() {
+            for (at, window) in level.windows(2).enumerate() {
+                if is(&window[0], "fn") && is(&window[1], function) {
+                    let body = level[at..].iter().find_map(|tree| match tree {
+                        TokenTree::Group(it) if it.delimiter() == Delimiter::Brace => Some(it),
+                        _ => None,
+                    });
+                    collect_texts(body.expect("a function has a body").stream(), &mut found);
+                }
+            }
+            todo.extend(level.iter().filter_map(|tree| match tree {
+                TokenTree::Group(group) => Some(trees(&group.stream())),
+                _ => None,
+            }));
+        }
+        found
     }
 
     /// The module at the crate's root that the file belongs to; nothing for the root itself.

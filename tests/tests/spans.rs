@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tollgate::spans::LIST;
+use tollgate_tests::authority::Authority;
 use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::cli::run;
 use tollgate_tests::collector::{Collector, Received};
@@ -43,9 +45,13 @@ fn assert_documented(spans: &[Received]) {
         let listed = listed.unwrap_or_else(|| panic!("`{}` is not listed", span.name));
         for field in span.fields.keys() {
             assert!(listed.fields.contains(&field.as_str()), "{}: `{field}`", span.name);
+            let is_number = listed.numbers.contains(&field.as_str());
+            assert_eq!(span.numbers.contains(field), is_number, "{}: `{field}`", span.name);
         }
         assert_eq!(span.event_count, 0, "events are the log's: {span:?}");
-        assert_eq!(span.error.as_ref(), span.fields.get("code"), "{span:?}");
+        let has_failed = span.name == "request" && span.fields["status"].starts_with('5');
+        let expected = span.fields.get("code").cloned().or(has_failed.then(String::new));
+        assert_eq!(span.error, expected, "{span:?}");
     }
 }
 
@@ -194,14 +200,49 @@ async fn the_page_sends_its_answers() {
     assert_documented(&collector.spans());
 }
 
+/// What the server failed at is an error, what the client did is none.
+#[tokio::test]
+async fn an_answer_that_says_that_the_server_failed_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = Chain::start().await;
+    chain.control().await;
+    let collector = Collector::start();
+    let wrong = [("SQL_TARGET_PASSWORD", "wrong")];
+    let mut command = tollgate(&chain, &wrong, &["serve", "--listen", "127.0.0.1:0"]);
+    let mut served =
+        Served::of(sends_to(&mut command, collector.endpoint()), &folder.path().join("log"));
+    for (path, status) in [("/readyz", 503), ("/nothing", 404), ("/healthz", 200)] {
+        assert_eq!(served.get(path).status, status);
+    }
+    served.process.signal("TERM");
+    assert_eq!(served.process.wait().code(), Some(0), "{}", served.process.log());
+    assert_documented(&collector.spans());
+    let errors: Vec<(String, bool)> = collector
+        .named("request")
+        .into_iter()
+        .map(|it| (it.fields["status"].clone(), it.error.is_some()))
+        .collect();
+    let expected = [("503", true), ("404", false), ("200", false)];
+    assert_eq!(errors, expected.map(|(status, is_error)| (status.to_owned(), is_error)));
+}
+
 /// A worker on one step; it ends by itself.
 fn work(chain: &Chain, plugin: &Plugin, endpoint: &str) -> Process {
-    let submitted = submit(chain, plugin, &plugin.document_of("up", &["orders"]));
+    work_with(chain, plugin, &[(ENDPOINT, endpoint)])
+}
+
+/// The same with these of OpenTelemetry's variables.
+fn work_with(chain: &Chain, plugin: &Plugin, variables: &[(&str, &str)]) -> Process {
+    // Each time a plan of its own.
+    static PLANS: AtomicU32 = AtomicU32::new(0);
+    let plan = format!("up-{}", PLANS.fetch_add(1, Ordering::Relaxed));
+    let submitted = submit(chain, plugin, &plugin.document_of(&plan, &["orders"]));
     assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
     let releases = plugin.root().display().to_string();
     let arguments = ["work", "--releases", &releases, "--until-idle"];
     let mut command = tollgate(chain, &[], &arguments);
-    let mut worker = Process::spawn(sends_to(&mut command, endpoint), &plugin.root().join("log"));
+    bare(&mut command).envs(variables.iter().copied());
+    let mut worker = Process::spawn(&mut command, &plugin.root().join("log"));
     assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
     assert!(worker.log().contains("applied=1"), "{}", worker.log());
     worker
@@ -213,7 +254,7 @@ async fn a_collector_that_is_away_is_said_once_and_fails_nothing() {
     chain.control().await;
     let plugin = Plugin::install(FORWARD, None);
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let log = work(&chain, &plugin, &format!("http://canary-user:canary-pass@{free}")).log();
+    let log = work(&chain, &plugin, &format!("http://{free}/canary")).log();
     assert_eq!(log.matches("spans cannot be sent to the collector").count(), 1, "{log}");
     assert!(!log.contains("canary") && !log.contains(&free.to_string()), "{log}");
 }
@@ -241,6 +282,57 @@ async fn an_endpoint_that_is_none_is_said_and_not_shown() {
     assert!(log.contains(ENDPOINT) && !log.contains("canary"), "{log}");
 }
 
+/// OpenTelemetry's own reading would send the spans without them, to a collector that refuses them.
+#[tokio::test]
+async fn a_login_in_a_url_and_a_header_that_is_none_are_said_and_not_shown() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install(FORWARD, None);
+    let collector = Collector::start();
+    let with_login = collector.endpoint().replace("http://", "http://canary-user:canary-pass@");
+    let said = |variables: &[(&str, &str)], problem: &str| {
+        let log = work_with(&chain, &plugin, variables).log();
+        assert_eq!(log.matches(problem).count(), 1, "{log}");
+        assert!(log.contains(variables[0].0) && log.contains("help="), "{log}");
+        assert!(!log.contains("canary"), "{log}");
+    };
+    let problem = "no spans are sent: the endpoint holds a user or a password";
+    said(&[(ENDPOINT, &with_login)], problem);
+    let traces = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+    said(&[(traces, &with_login), (ENDPOINT, collector.endpoint())], problem);
+    let problem = "no spans are sent: a header is not `name=value`";
+    for headers in ["canary-token", "a=b,canary-token", "canary name=b", "canary="] {
+        let headers = ("OTEL_EXPORTER_OTLP_HEADERS", headers);
+        said(&[headers, (ENDPOINT, collector.endpoint())], problem);
+    }
+    assert_eq!(collector.paths(), Vec::<String>::new());
+    let own = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=Bearer%20canary, x-own=a=b,");
+    // The variable of traces wins.
+    let other = ("OTEL_EXPORTER_OTLP_HEADERS", "canary-token");
+    let log = work_with(&chain, &plugin, &[own, other, (ENDPOINT, collector.endpoint())]).log();
+    assert!(!log.contains("no spans are sent") && !log.contains("canary"), "{log}");
+    assert_eq!(collector.named("delivery").len(), 1);
+}
+
+#[tokio::test]
+async fn a_collector_behind_tls_is_sent_to_when_its_certificate_is_trusted() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install(FORWARD, None);
+    let authority = Authority::new("IP:127.0.0.1");
+    let collector = Collector::over_tls(&authority);
+    let to = (ENDPOINT, collector.endpoint());
+    // Nobody that the system trusts has signed it.
+    let log = work_with(&chain, &plugin, &[to]).log();
+    assert_eq!(log.matches("spans cannot be sent to the collector").count(), 1, "{log}");
+    assert_eq!(collector.spans().len(), 0);
+    let trusted = authority.path("ca.pem").display().to_string();
+    let log = work_with(&chain, &plugin, &[to, ("SSL_CERT_FILE", &trusted)]).log();
+    assert!(!log.contains("spans cannot be sent"), "{log}");
+    assert_eq!(collector.named("delivery").len(), 1);
+    assert_documented(&collector.spans());
+}
+
 #[test]
 fn the_documentation_has_every_span_and_no_other() {
     let text = std::fs::read_to_string(repository().join("docs/metrics.md")).unwrap();
@@ -255,4 +347,8 @@ fn the_documentation_has_every_span_and_no_other() {
         })
         .collect();
     assert_eq!(rows, expected, "what docs/metrics.md has to say:\n{}", expected.join("\n"));
+    let numbers: BTreeSet<&str> = LIST.iter().flat_map(|it| it.numbers).copied().collect();
+    let numbers: Vec<String> = numbers.iter().map(|it| format!("`{it}`")).collect();
+    let said = format!("Numbers arrive as numbers: {}.", numbers.join(", "));
+    assert!(text.contains(&said), "docs/metrics.md has to say: {said}");
 }

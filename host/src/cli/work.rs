@@ -7,16 +7,23 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tollgate::config::{Config, ControlConfig};
 use tollgate::control::Control;
 use tollgate::executor::ExecutorRegistry;
 use tollgate::plan::FolderCatalog;
-use tollgate::web::{self, Connections};
+use tollgate::web::{self, Connections, Exposure};
 use tollgate::worker::{Ended, StartError, Worker, WorkerOptions, check_control};
 
+use super::exposure::Answered;
 use super::sandbox::{RuntimeArguments, StoreArguments};
+use super::signals::Signals;
 use super::{Exit, Failure, Global, Run, configuration, releases};
+
+/// What other machines may be let to ask.
+const PROBES: Answered = Answered {
+    flag: "--probes-allow-remote",
+    instead: "probes have no login: listen on 127.0.0.1",
+};
 
 /// Carry out what is enqueued, until told to stop
 ///
@@ -32,6 +39,7 @@ Examples:
   tollgate work --releases plugins --concurrency 8 --grace 60 --log-format json
   tollgate work --releases plugins --until-idle
   tollgate work --releases plugins --probes-listen 127.0.0.1:9464
+  tollgate work --releases plugins --probes-listen 0.0.0.0:9464 --probes-allow-remote
 
 Exit codes:
   0    drained: every running step ended
@@ -65,6 +73,10 @@ pub(super) struct Work {
     /// it drains or the control catalog or the target is away. Nothing secret is answered.
     #[arg(long, value_name = "ADDRESS:PORT", env = "TOLLGATE_PROBES_LISTEN")]
     probes_listen: Option<SocketAddr>,
+    /// Let other machines ask for them, such as Prometheus or a kubelet: whoever reaches the address
+    /// sees what they say
+    #[arg(long)]
+    probes_allow_remote: bool,
     /// How to log
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
@@ -93,10 +105,11 @@ impl Work {
 
 impl Run for Work {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
+        let probes = self.probes()?;
         let config = configuration::read(global)?;
         let control = configuration::control(&config)?;
         let releases = releases::tree(&self.releases)?;
-        let ended = configuration::block_on(self.work(&config, control, releases))??;
+        let ended = configuration::block_on(self.work(&config, control, releases, probes))??;
         Ok(match ended {
             // Whoever waits for a queue to be done has to know that it is not.
             Ended { needs_attention: 1.., .. } if self.until_idle => Exit::Attention,
@@ -107,14 +120,21 @@ impl Run for Work {
 }
 
 impl Work {
+    /// Where probes are answered, and to whom.
+    fn probes(&self) -> Result<Option<(SocketAddr, Exposure)>, Failure> {
+        let Some(address) = self.probes_listen else { return Ok(None) };
+        Ok(Some((address, PROBES.exposure(address, self.probes_allow_remote)?)))
+    }
+
     async fn work(
         &self,
         config: &Config,
         control: &ControlConfig,
         releases: FolderCatalog,
+        probes: Option<(SocketAddr, Exposure)>,
     ) -> Result<Ended, Failure> {
-        let listener = match self.probes_listen {
-            Some(address) => Some(listen(address).await?),
+        let probes = match probes {
+            Some((address, exposure)) => Some((listen(address).await?, exposure)),
             None => None,
         };
         let control = Control::new(control);
@@ -133,8 +153,8 @@ impl Work {
         );
         let worker =
             Arc::new(Worker::new(control, Arc::new(registry), Arc::new(releases), options));
-        if let Some(listener) = listener {
-            serve_probes(listener, Arc::clone(&worker))?;
+        if let Some((listener, exposure)) = probes {
+            serve_probes(listener, exposure, Arc::clone(&worker))?;
         }
         run_until_told(&worker).await
     }
@@ -158,17 +178,20 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
 }
 
 /// Answers probes until the process ends: while it drains, that it drains.
-fn serve_probes(listener: TcpListener, worker: Arc<Worker>) -> Result<(), Failure> {
+fn serve_probes(
+    listener: TcpListener,
+    exposure: Exposure,
+    worker: Arc<Worker>,
+) -> Result<(), Failure> {
     tracing::info!(address = %listener.local_addr()?, "probes are answered");
-    let probes = web::probes(move || worker.readiness());
+    let probes = web::probes(move || worker.readiness(), exposure);
     tokio::spawn(async move { axum::serve(Connections::new(listener), probes).await });
     Ok(())
 }
 
 /// Works; the first signal drains, the second ends the process.
 async fn run_until_told(worker: &Worker) -> Result<Ended, Failure> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::new()?;
     let running = worker.run();
     tokio::pin!(running);
     let mut is_told = false;
@@ -185,8 +208,7 @@ async fn run_until_told(worker: &Worker) -> Result<Ended, Failure> {
                 );
                 return Ok(ended);
             }
-            _ = interrupt.recv() => (Exit::Interrupted, "SIGINT"),
-            _ = terminate.recv() => (Exit::Terminated, "SIGTERM"),
+            told = signals.next() => told,
         };
         if is_told {
             tracing::warn!("a second signal: ending at once");

@@ -127,8 +127,8 @@ impl Control {
         Self { config: Arc::new(config.clone()), reads_only: false }
     }
 
-    /// The same catalog, opened for reading: in its sessions the server itself refuses every write.
-    /// For whoever only looks.
+    /// The same catalog, opened for reading: in its sessions the server itself refuses every write, and
+    /// ends what takes longer than 5 s. For whoever only looks.
     #[must_use]
     pub fn read_only(self) -> Self {
         Self { reads_only: true, ..self }
@@ -176,7 +176,7 @@ async fn prepare(conn: &mut Conn, reads_only: bool) -> Result<ServerIdentity, Co
 const LOCK_WAIT_SECONDS: u64 = 10;
 
 fn pins(reads_only: bool) -> Vec<Pin> {
-    vec![
+    let mut pins = vec![
         Pin::read_back(&["character_set_client"], "utf8mb4"),
         Pin::text(&["sql_mode"], "STRICT_TRANS_TABLES"),
         Pin::text(&["time_zone"], "+00:00"),
@@ -189,5 +189,9 @@ fn pins(reads_only: bool) -> Vec<Pin> {
         Pin::number(&["innodb_lock_wait_timeout"], LOCK_WAIT_SECONDS),
         Pin::every_row(),
         Pin::running_clock(),
-    ]
+    ];
+    if reads_only {
+        pins.extend(Pin::bounded_reads());
+    }
+    pins
 }

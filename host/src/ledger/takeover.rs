@@ -143,7 +143,7 @@ pub(super) async fn clear(
     let Some(session) = session else {
         return Ok(None);
     };
-    let span = tracing::debug_span!("takeover", session, code = Empty);
+    let span = tracing::debug_span!("takeover", session = spans::number(session), code = Empty);
     let seen = seen(connection, holder, sessions.find(session));
     let ending = end(connection, holder, (session, seen), statement_timeout, wait);
     let remains = spans::within(span.clone(), LedgerFault::code, Box::pin(ending)).await?;

@@ -4,10 +4,11 @@
 //! costs an atomic addition and never fails. Names and labels are stable, and listed in
 //! `docs/metrics.md`; no label holds a name of a plugin, a step or a server.
 
+mod codes;
+mod known;
 pub(crate) mod list;
 
-use std::collections::BTreeSet;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -18,16 +19,15 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
+use codes::Codes;
 pub use list::{Kind, LIST, Listed};
 
 /// The media type of what [`Metrics::encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Different codes of a label, at most: a policy that makes up codes must not fill a monitor.
-const CODES_MAX: usize = 200;
-
-/// What a code is counted as that is one too many.
-const OTHER_CODE: &str = "other";
+/// The executors that come with Tollgate.
+const SQL_JDBC: &str = "sql-jdbc:v1";
+const DRY_RUN: &str = "dry-run:v1";
 
 /// From a payload's usual fraction of a millisecond to the second a decision may take.
 const DECISION_SECONDS: [f64; 10] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.02, 0.1, 0.5, 1.0, 2.0];
@@ -63,7 +63,9 @@ struct RenewalLabels {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    codes: Mutex<BTreeSet<String>>,
+    decision_codes: Codes,
+    step_executors: Codes,
+    step_codes: Codes,
     decisions: Family<OutcomeLabels, Counter>,
     decision_seconds: Histogram,
     claims: Family<ResultLabels, Counter>,
@@ -86,6 +88,15 @@ pub enum RenewedLease {
     Delivery,
 }
 
+impl RenewedLease {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Receipt => "receipt",
+            Self::Delivery => "delivery",
+        }
+    }
+}
+
 static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
 
 /// The counters of this process.
@@ -97,7 +108,11 @@ impl Metrics {
     fn new() -> Self {
         let mut new = Self {
             registry: Registry::default(),
-            codes: Mutex::default(),
+            decision_codes: Codes::knowing(known::NO_DECISION.iter().copied().chain([""])),
+            step_executors: Codes::knowing([SQL_JDBC, DRY_RUN]),
+            step_codes: Codes::knowing(
+                not_applied().chain(known::INDETERMINATE).copied().chain([""]),
+            ),
             decisions: Family::default(),
             decision_seconds: Histogram::new(DECISION_SECONDS),
             claims: Family::default(),
@@ -122,12 +137,37 @@ impl Metrics {
         register(registry, &list::TARGET_OPEN_SECONDS, new.target_open_seconds.clone());
         register(registry, &list::TARGET_SESSIONS, new.target_sessions.clone());
         register(registry, &list::TARGET_SESSIONS_IDLE, new.target_sessions_idle.clone());
+        new.begin();
         new
+    }
+
+    /// Makes every counter whose labels are known begin at 0.
+    fn begin(&self) {
+        let no_decision = known::NO_DECISION.iter().map(|code| ("error", *code));
+        for (outcome, code) in no_decision.chain([("allow", "")]) {
+            drop(self.decisions.get_or_create(&OutcomeLabels { outcome, code: code.to_owned() }));
+        }
+        for result in known::CLAIMS {
+            drop(self.claims.get_or_create(&ResultLabels { result }));
+        }
+        for lease in [RenewedLease::Receipt, RenewedLease::Delivery] {
+            for result in known::RENEWALS {
+                let lease = lease.as_str();
+                drop(self.renewals.get_or_create(&RenewalLabels { lease, result }));
+            }
+        }
+        for result in known::SERVERS.iter().chain(known::ISOLATION).chain(&["opened"]) {
+            drop(self.target_opens.get_or_create(&ResultLabels { result }));
+        }
+        for (executor, outcome, code) in steps() {
+            let (executor, code) = (executor.to_owned(), code.to_owned());
+            drop(self.steps.get_or_create(&StepLabels { executor, outcome, code }));
+        }
     }
 
     /// A policy decided, or did not: `allow`, `deny` or `error`, with the first error's code.
     pub fn decision(&self, outcome: &'static str, code: &str, took: Duration) {
-        let labels = OutcomeLabels { outcome, code: self.code(code) };
+        let labels = OutcomeLabels { outcome, code: self.decision_codes.label(code) };
         self.decisions.get_or_create(&labels).inc();
         self.decision_seconds.observe(took.as_secs_f64());
     }
@@ -139,16 +179,14 @@ impl Metrics {
 
     /// An execution ended.
     pub fn step(&self, executor: &str, outcome: &'static str, code: &str) {
-        let (executor, code) = (self.code(executor), self.code(code));
+        let executor = self.step_executors.label(executor);
+        let code = self.step_codes.label(code);
         self.steps.get_or_create(&StepLabels { executor, outcome, code }).inc();
     }
 
     /// A lease was renewed: `renewed`, `lost` or `error`.
     pub fn renewal(&self, lease: RenewedLease, result: &'static str) {
-        let lease = match lease {
-            RenewedLease::Receipt => "receipt",
-            RenewedLease::Delivery => "delivery",
-        };
+        let lease = lease.as_str();
         self.renewals.get_or_create(&RenewalLabels { lease, result }).inc();
     }
 
@@ -192,19 +230,25 @@ impl Metrics {
         encode_eof(&mut text)?;
         Ok(text)
     }
+}
 
-    /// The code as a label: one of a bounded number.
-    fn code(&self, code: &str) -> String {
-        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
-        if codes.contains(code) {
-            return code.to_owned();
-        }
-        if codes.len() >= CODES_MAX {
-            return OTHER_CODE.to_owned();
-        }
-        codes.insert(code.to_owned());
-        code.to_owned()
-    }
+/// Why `sql-jdbc:v1` does not apply a step.
+fn not_applied() -> impl Iterator<Item = &'static &'static str> {
+    known::NOT_ADMITTED
+        .iter()
+        .chain(known::NOT_APPLIED)
+        .chain(known::LEDGER)
+        .chain(known::SERVERS)
+        .chain(known::ISOLATION)
+}
+
+/// What can come of a step of our executors, with its code.
+fn steps() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let applied = [(SQL_JDBC, "applied", ""), (DRY_RUN, "applied", "")];
+    let refused = not_applied().map(|code| (SQL_JDBC, "not-applied", *code));
+    let unknown = known::INDETERMINATE.iter().map(|code| (SQL_JDBC, "indeterminate", *code));
+    let undone = known::NOT_ADMITTED.iter().map(|code| (DRY_RUN, "not-applied", *code));
+    applied.into_iter().chain(refused).chain(unknown).chain(undone)
 }
 
 /// Registers a metric under its listed name.
@@ -260,12 +304,35 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_bounded() {
+    fn codes_are_bounded_each_label_by_itself() {
         let metrics = Metrics::new();
-        for number in 0..CODES_MAX + 50 {
+        for number in 0..codes::CODES_MAX + 50 {
             metrics.decision("deny", &format!("made-up-{number}"), Duration::ZERO);
         }
         let text = metrics.encode(&Registry::default()).unwrap();
-        assert!(text.contains("code=\"other\"} 50\n"), "{text}");
+        assert!(text.contains("{outcome=\"deny\",code=\"other\"} 50\n"), "{text}");
+        // What is known beforehand is counted as itself, and other labels have room.
+        metrics.decision("error", "fuel", Duration::ZERO);
+        metrics.step("embedded:v1", "not-applied", "of-its-own");
+        let text = metrics.encode(&Registry::default()).unwrap();
+        assert!(text.contains("{outcome=\"error\",code=\"fuel\"} 1\n"), "{text}");
+        let own = "{executor=\"embedded:v1\",outcome=\"not-applied\",code=\"of-its-own\"} 1\n";
+        assert!(text.contains(own), "{text}");
+    }
+
+    #[test]
+    fn what_may_happen_is_counted_from_the_start() {
+        let text = Metrics::new().encode(&Registry::default()).unwrap();
+        let fresh: Vec<&str> = text.lines().filter(|line| line.starts_with("tollgate_")).collect();
+        for line in &fresh {
+            assert!(line.ends_with(" 0") || line.ends_with(" 0.0"), "{line}");
+        }
+        // Every counter has a sample, and the one that an alert is about.
+        for listed in LIST.iter().filter(|it| it.is_of_process && it.kind == Kind::Counter) {
+            assert!(fresh.iter().any(|line| line.starts_with(listed.name)), "{}", listed.name);
+        }
+        let alerted = "tollgate_steps_total{executor=\"sql-jdbc:v1\",outcome=\"indeterminate\",\
+                       code=\"lease-lost\"} 0";
+        assert!(fresh.contains(&alerted), "{text}");
     }
 }

@@ -12,6 +12,10 @@ const CLOCK: &[&str] = &["timestamp"];
 /// MariaDB's variable that says who may set [`CLOCK`].
 pub(crate) const SECURE_CLOCK: &str = "secure_timestamp";
 
+/// How long a read takes at most in a session that only looks: as long as a status waits for all of its
+/// own, and longer than a page.
+const READ_SECONDS: u64 = 5;
+
 /// A session variable and the value it has to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pin {
@@ -138,6 +142,21 @@ impl Pin {
     /// Assignment").
     pub(crate) fn every_row() -> Self {
         Self::number(&["sql_select_limit"], u64::MAX)
+    }
+
+    /// Has the server itself end a read that takes longer than anybody waits for it, in a session that
+    /// only looks: whoever looks gives up, and closes the connection, which a server notices when the
+    /// read is done.
+    ///
+    /// MariaDB's `max_statement_time` is in seconds (MariaDB manual, "Aborting Statements that Exceed a
+    /// Certain Time to Execute": error 1969), MySQL's `max_execution_time` in milliseconds and about
+    /// SELECT alone (MySQL manual, "Server System Variables": from 5.7.8 on, error 3024). MySQL 5.6 has
+    /// neither: there a read that was given up goes on to its end.
+    pub(crate) fn bounded_reads() -> [Self; 2] {
+        [
+            Self::number(&["max_statement_time"], READ_SECONDS).where_known(),
+            Self::number(&["max_execution_time"], READ_SECONDS * 1_000).where_known(),
+        ]
     }
 
     /// The pins that the account may set: MariaDB's `secure_timestamp` takes the clock away from every

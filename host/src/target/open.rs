@@ -44,7 +44,8 @@ impl Target {
     }
 
     /// The same target, opened for reading: in its sessions the server itself refuses every write, and
-    /// to read is all that the account has to be allowed.
+    /// ends what takes longer than 5 s; to read is all that the account has to be allowed. For whoever
+    /// only looks.
     #[must_use]
     pub fn read_only(self) -> Self {
         Self { purpose: Purpose::Reading, ..self }

@@ -49,7 +49,7 @@ pub(super) fn names() -> String {
 }
 
 /// Every pin, in the order they are set. In a session that reads only, the server itself refuses
-/// every write (manual, "SET TRANSACTION Statement": error 1792).
+/// every write (manual, "SET TRANSACTION Statement": error 1792) and ends what takes long.
 pub(super) fn pins(
     contract: &SessionContract,
     bounds: &TargetBounds,
@@ -70,6 +70,11 @@ pub(super) fn pins(
     ];
     pins.extend(transactions(reads_only));
     pins.extend(bounded(bounds));
+    if reads_only {
+        pins.extend(Pin::bounded_reads());
+    } else {
+        pins.push(bounded_statements(bounds));
+    }
     pins.extend(meaning());
     pins.extend(answers());
     pins.push(Pin::running_clock());
@@ -113,10 +118,12 @@ fn bounded(bounds: &TargetBounds) -> Vec<Pin> {
         Pin::number(&["innodb_lock_wait_timeout"], lock_wait),
         // A holder that vanished: its row locks last this long.
         Pin::number(&["wait_timeout"], bounds.idle_session.as_secs()),
-        // MariaDB only, and then the server itself ends a statement whose host is gone.
-        Pin::number(&["max_statement_time"], bounds.statement_budget.as_secs().max(1))
-            .where_known(),
     ]
+}
+
+/// MariaDB only, and then the server itself ends a statement whose host is gone.
+fn bounded_statements(bounds: &TargetBounds) -> Pin {
+    Pin::number(&["max_statement_time"], bounds.statement_budget.as_secs().max(1)).where_known()
 }
 
 /// What the same text means on every server.

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
@@ -32,8 +33,8 @@ fn path(content: &str, kind: &str) -> String {
 }
 
 /// One of them. Another name is another version's, or nobody's.
-pub(super) async fn asset(Path(name): Path<String>) -> Response {
-    let wanted = format!("/assets/{name}");
+pub(super) async fn asset(name: Result<Path<String>, PathRejection>) -> Response {
+    let wanted = name.map(|Path(name)| format!("/assets/{name}")).unwrap_or_default();
     let (content, kind) = if wanted == style_path() {
         (STYLE, "text/css; charset=utf-8")
     } else if wanted == icon_path() {

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use serde::Deserialize;
 
 use super::badge::{Badge, meaning};
 use super::decision::DecisionView;
 use super::executions::direction;
 use super::frame::{Frame, LastError, Moment, Prose, Trouble, render, wrong};
+use super::link;
 use super::observer::Observer;
 use crate::ids::{Direction, StepKey};
 use crate::ledger::{Receipt, Standing};
@@ -27,6 +30,8 @@ struct ExecutionPage {
 #[derive(Debug)]
 pub(super) struct Details {
     pub(super) key: String,
+    /// Its own page.
+    pub(super) link: String,
     /// Over the list, with a way back to it.
     pub(super) is_dialog: bool,
     pub(super) back: String,
@@ -53,7 +58,7 @@ pub(super) struct ReceiptView {
     pub(super) version: String,
     pub(super) environment: String,
     pub(super) direction: String,
-    pub(super) counterpart: Option<String>,
+    pub(super) counterpart: Option<Other>,
     pub(super) counterpart_is: &'static str,
     pub(super) attempts: u32,
     pub(super) done: u32,
@@ -67,6 +72,13 @@ pub(super) struct ReceiptView {
     pub(super) content_hash: String,
     pub(super) policy_digest: Option<String>,
     pub(super) decision_digest: Option<String>,
+}
+
+/// Another step.
+#[derive(Debug)]
+pub(super) struct Other {
+    pub(super) key: String,
+    pub(super) link: String,
 }
 
 #[derive(Debug)]
@@ -95,16 +107,35 @@ pub(super) struct StepView {
     pub(super) error: Option<LastError>,
 }
 
+/// What `/execution` may be asked.
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    key: String,
+}
+
 /// `/executions/{key}`
 pub(super) async fn page(
     State(observer): State<Arc<Observer>>,
-    Path(key): Path<String>,
+    key: Result<Path<String>, PathRejection>,
 ) -> Response {
-    let Ok(key) = key.parse::<StepKey>() else {
+    shown(&observer, key.ok().map(|Path(key)| key)).await
+}
+
+/// `/execution?key=…`, for the keys that a path cannot hold.
+pub(super) async fn page_by_query(
+    State(observer): State<Arc<Observer>>,
+    asked: Result<Query<Asked>, QueryRejection>,
+) -> Response {
+    shown(&observer, asked.ok().map(|Query(asked)| asked.key)).await
+}
+
+/// The page of a step; of a key that cannot be read as well, which is no step's.
+async fn shown(observer: &Observer, key: Option<String>) -> Response {
+    let Some(key) = key.and_then(|key| key.parse::<StepKey>().ok()) else {
         let message = "This is no step's key: use 1 to 128 of A-Z a-z 0-9 . _ : -";
         return wrong(StatusCode::BAD_REQUEST, "No such step", message);
     };
-    let execution = details(&observer, &key).await;
+    let execution = details(observer, &key).await;
     let status = match &execution {
         Details { is_unknown: true, .. } => StatusCode::NOT_FOUND,
         Details { receipt: None, step: None, .. } => StatusCode::SERVICE_UNAVAILABLE,
@@ -137,6 +168,7 @@ pub(super) async fn details(observer: &Observer, key: &StepKey) -> Details {
     };
     Details {
         key: key.to_string(),
+        link: link::to_execution(key),
         is_dialog: false,
         back: String::new(),
         is_unknown: receipt.is_none() && step.is_none() && troubles.is_empty(),
@@ -197,7 +229,10 @@ impl ReceiptView {
             version: identity.release.version.to_string(),
             environment: identity.environment.to_string(),
             direction: direction(identity.direction),
-            counterpart: receipt.counterpart.as_ref().map(ToString::to_string),
+            counterpart: receipt
+                .counterpart
+                .as_ref()
+                .map(|key| Other { key: key.to_string(), link: link::to_execution(key) }),
             counterpart_is: match identity.direction {
                 Direction::Forward => "Taken back by",
                 Direction::Compensate => "Takes back",

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::ids::StepKey;
+
 /// A path with a query; parts that are empty are left out.
 #[derive(Debug, Clone)]
 pub(super) struct Link {
@@ -21,6 +23,17 @@ impl Link {
             self.parts.push((name, value.to_owned()));
         }
         self
+    }
+}
+
+/// The page of one execution. In a path `.` and `..` are no names but ways to another place, also
+/// when they are percent-encoded (RFC 3986, section 6.2.2.3; WHATWG URL, "double-dot URL path
+/// segment"), so browsers would never ask for a step with such a key: it stands in the query.
+pub(super) fn to_execution(key: &StepKey) -> String {
+    match key.as_str() {
+        "." | ".." => Link::to("/execution").with("key", key.as_str()).to_string(),
+        // No character of a key means anything in a path.
+        key => format!("/executions/{key}"),
     }
 }
 
@@ -46,6 +59,15 @@ impl fmt::Display for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_that_a_path_would_swallow_stands_in_the_query() {
+        let link = |key: &str| to_execution(&key.parse().unwrap());
+        assert_eq!(link("up:1"), "/executions/up:1");
+        assert_eq!(link("..."), "/executions/...");
+        assert_eq!(link("."), "/execution?key=.");
+        assert_eq!(link(".."), "/execution?key=..");
+    }
 
     #[test]
     fn parts_are_encoded_and_empty_ones_left_out() {

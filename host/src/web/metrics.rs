@@ -11,10 +11,10 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tokio::time::{Instant, timeout_at};
 
-use super::frame::Trouble;
 use super::observer::{LedgerOverview, Observer, OutboxOverview};
-use crate::executor::{RegistryStatus, SqlTargetState};
+use crate::executor::{PolicyStatus, StatusReader};
 use crate::ledger::Standing;
 use crate::metrics::{CONTENT_TYPE, list, metrics, register};
 use crate::outbox::Status;
@@ -50,32 +50,51 @@ struct Policy {
 /// A gauge of seconds.
 type Seconds = Gauge<f64, AtomicU64>;
 
-/// The page's: with the state of the target, the ledger and the outbox. A server that is away makes
-/// its figures absent and `tollgate_source_up` 0, in bounded time.
+/// How long the servers have to answer, together: half of what Prometheus waits by default
+/// (`scrape_timeout` is 10 s), since figures that come too late are none.
+const SCRAPE_BUDGET: Duration = Duration::from_secs(5);
+
+/// The page's: with the state of the target, the ledger and the outbox, all read at once. A server that
+/// is away, or does not answer in time, makes its figures absent and `tollgate_source_up` 0.
 pub(super) async fn of_servers(State(observer): State<Arc<Observer>>) -> Response {
-    let outbox = async {
-        if observer.has_control() { Some(observer.outbox_overview().await) } else { None }
-    };
-    let (status, outbox) = tokio::join!(observer.status(), outbox);
-    let ledger = match status.sql_target {
-        SqlTargetState::Ready { .. } => Some(observer.ledger_overview().await),
-        // Looked at just now, and away: that is all there is to know.
-        SqlTargetState::Incomplete { .. } => None,
-        SqlTargetState::Disabled => None,
-    };
+    let deadline = Instant::now() + SCRAPE_BUDGET;
+    let (status, ledger, outbox) = tokio::join!(
+        timeout_at(deadline, observer.status()),
+        timeout_at(deadline, async {
+            if observer.is_disabled() { None } else { Some(observer.ledger_overview().await) }
+        }),
+        timeout_at(deadline, async {
+            if observer.has_control() { Some(observer.outbox_overview().await) } else { None }
+        }),
+    );
     let mut registry = Registry::default();
-    add_status(&mut registry, &status);
+    match &status {
+        Ok(status) => {
+            add_target(&mut registry, status.sql_target.as_str());
+            add_policy(&mut registry, status.policy.as_ref());
+        }
+        // As a status says it of a target that does not answer.
+        Err(_) => {
+            add_target(&mut registry, "incomplete");
+            add_policy(&mut registry, observer.known().and_then(StatusReader::policy));
+        }
+    }
     let up = Family::<Source, Gauge>::default();
-    if !matches!(status.sql_target, SqlTargetState::Disabled) {
-        let is_up = matches!(ledger, Some(Ok(_)));
+    if !observer.is_disabled() {
+        let is_up = matches!(ledger, Ok(Some(Ok(_))));
         up.get_or_create(&Source { source: "target" }).set(is_up.into());
     }
-    if let Some(outbox) = &outbox {
-        up.get_or_create(&Source { source: "control" }).set(outbox.is_ok().into());
+    if observer.has_control() {
+        let is_up = matches!(outbox, Ok(Some(Ok(_))));
+        up.get_or_create(&Source { source: "control" }).set(is_up.into());
     }
     register(&mut registry, &list::SOURCE_UP, up);
-    add_ledger(&mut registry, ledger.as_ref());
-    add_outbox(&mut registry, outbox.as_ref());
+    if let Ok(Some(Ok(ledger))) = &ledger {
+        add_ledger(&mut registry, ledger);
+    }
+    if let Ok(Some(Ok(outbox))) = &outbox {
+        add_outbox(&mut registry, outbox);
+    }
     answer(registry)
 }
 
@@ -102,27 +121,27 @@ fn answer(mut registry: Registry) -> Response {
     }
 }
 
-fn add_status(registry: &mut Registry, status: &RegistryStatus) {
+fn add_target(registry: &mut Registry, now: &str) {
     let target = Family::<StateLabel, Gauge>::default();
     for state in ["disabled", "incomplete", "ready"] {
-        let is_it = status.sql_target.as_str() == state;
-        target.get_or_create(&StateLabel { state }).set(is_it.into());
+        target.get_or_create(&StateLabel { state }).set((now == state).into());
     }
     register(registry, &list::SQL_TARGET, target);
-    if let Some(policy) = &status.policy {
-        let info = Family::<Policy, Gauge>::default();
-        let labels = Policy {
-            name: policy.name.clone(),
-            version: policy.version.to_string(),
-            digest: policy.digest.to_string(),
-        };
-        info.get_or_create(&labels).set(1);
-        register(registry, &list::POLICY_INFO, info);
-    }
 }
 
-fn add_ledger(registry: &mut Registry, ledger: Option<&Result<LedgerOverview, Trouble>>) {
-    let Some(Ok(ledger)) = ledger else { return };
+fn add_policy(registry: &mut Registry, policy: Option<&PolicyStatus>) {
+    let Some(policy) = policy else { return };
+    let info = Family::<Policy, Gauge>::default();
+    let labels = Policy {
+        name: policy.name.clone(),
+        version: policy.version.to_string(),
+        digest: policy.digest.to_string(),
+    };
+    info.get_or_create(&labels).set(1);
+    register(registry, &list::POLICY_INFO, info);
+}
+
+fn add_ledger(registry: &mut Registry, ledger: &LedgerOverview) {
     let executions = Family::<StateLabel, Gauge>::default();
     for standing in Standing::ALL {
         let count = ledger.counts.get(standing).copied().unwrap_or_default();
@@ -132,8 +151,7 @@ fn add_ledger(registry: &mut Registry, ledger: Option<&Result<LedgerOverview, Tr
     register(registry, &list::EXECUTIONS, executions);
 }
 
-fn add_outbox(registry: &mut Registry, outbox: Option<&Result<OutboxOverview, Trouble>>) {
-    let Some(Ok(outbox)) = outbox else { return };
+fn add_outbox(registry: &mut Registry, outbox: &OutboxOverview) {
     let steps = Family::<StatusLabel, Gauge>::default();
     for status in Status::ALL {
         let count = outbox.counts.get(status).copied().unwrap_or_default();

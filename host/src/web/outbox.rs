@@ -13,6 +13,7 @@ use super::badge::Badge;
 use super::executions::direction;
 use super::filter::{self, Field, Filter, Pager};
 use super::frame::{Frame, LastError, Moment, Prose, Trouble, render, wrong};
+use super::link;
 use super::observer::Observer;
 use crate::outbox::{ListedStep, Status};
 use crate::paging::{Place, Slice};
@@ -38,6 +39,7 @@ struct OutboxPage {
 
 struct Row {
     key: String,
+    link: String,
     state: &'static str,
     class: &'static str,
     glyph: &'static str,
@@ -102,6 +104,7 @@ impl Row {
         let error = LastError::of(step.last_error_code.as_deref(), step.last_error.as_deref());
         Self {
             key: step.step_key.to_string(),
+            link: link::to_execution(&step.step_key),
             state: step.status.words(),
             class,
             glyph,

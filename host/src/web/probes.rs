@@ -1,11 +1,13 @@
 //! A worker's probes, for whoever starts, watches and replaces it.
 
-use axum::Router;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Router, middleware};
 
 use super::ready::Reason;
+use super::security::{Exposure, guard_probes, plain};
 use super::{metrics, ready};
 use crate::worker::Readiness;
 
@@ -16,8 +18,8 @@ use crate::worker::Readiness;
 /// [ready](Readiness::is_ready), else 503; its body is one JSON object with the reasons, as
 /// `docs/schema/readyz.schema.json` describes. `/metrics` is what this process
 /// counted, as `docs/metrics.md` describes. None opens a connection, so all answer at once whatever is
-/// away, and none has anything secret.
-pub fn probes<F>(readiness: F) -> Router
+/// away, and none has anything secret. Requests are held to the same rules as the page's.
+pub fn probes<F>(readiness: F, exposure: Exposure) -> Router
 where
     F: Fn() -> Readiness + Clone + Send + Sync + 'static,
 {
@@ -25,7 +27,11 @@ where
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready_or_not::<F>))
         .route("/metrics", get(counted::<F>))
+        .fallback(async || {
+            plain(StatusCode::NOT_FOUND, "Not found", "There are /healthz, /readyz and /metrics.")
+        })
         .with_state(readiness)
+        .layer(middleware::from_fn_with_state(exposure, guard_probes))
 }
 
 async fn counted<F>(State(readiness): State<F>) -> Response

@@ -1,5 +1,6 @@
 //! What every answer and every request is held to, whatever the route.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
@@ -55,7 +56,7 @@ fn route(request: &Request) -> &str {
     request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str)
 }
 
-/// Holds a request to the rules, bounds its answer and adds what every answer carries.
+/// Holds a request for the page to the rules, bounds its answer and adds what every answer carries.
 pub(super) async fn guard(
     State(exposure): State<Exposure>,
     request: Request,
@@ -69,7 +70,7 @@ pub(super) async fn guard(
         status = Empty,
     );
     let mut response = match refusal(exposure, &request) {
-        Some(refused) => refused,
+        Some(refused) => refused.answer(wrong),
         None => match answer(next, request).instrument(span.clone()).await {
             Ok(response) => response,
             Err(_) => wrong(
@@ -79,12 +80,39 @@ pub(super) async fn guard(
             ),
         },
     };
-    spans::note(&span, "status", response.status().as_u16());
+    spans::count(&span, "status", response.status().as_u16());
     span.in_scope(|| {
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(status = response.status().as_u16(), took_ms, "answered");
     });
-    let headers = response.headers_mut();
+    dress(response.headers_mut());
+    response
+}
+
+/// The same of a worker's probes, which programs read: in plain text, and without a span, since they
+/// are asked every few seconds for as long as the worker runs.
+pub(super) async fn guard_probes(
+    State(exposure): State<Exposure>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut response = match refusal(exposure, &request) {
+        Some(refused) => refused.answer(plain),
+        None => answer(next, request).await.unwrap_or_else(|_| {
+            plain(StatusCode::SERVICE_UNAVAILABLE, "Too slow", "The answer was not there in time.")
+        }),
+    };
+    dress(response.headers_mut());
+    response
+}
+
+/// Says in plain text what is wrong with a request.
+pub(super) fn plain(status: StatusCode, title: &str, message: &str) -> Response {
+    (status, format!("{title}. {message}\n")).into_response()
+}
+
+/// Adds what every answer carries.
+fn dress(headers: &mut HeaderMap) {
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
@@ -92,29 +120,52 @@ pub(super) async fn guard(
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    response
 }
 
 async fn answer(next: Next, request: Request) -> Result<Response, Elapsed> {
     tokio::time::timeout(ANSWER_BUDGET, next.run(request)).await
 }
 
-fn refusal(exposure: Exposure, request: &Request) -> Option<Response> {
+/// Why a request is not answered, whatever it asks for.
+struct Refused {
+    status: StatusCode,
+    title: &'static str,
+    message: &'static str,
+}
+
+impl Refused {
+    /// As the site that was asked says what is wrong.
+    fn answer(self, say: fn(StatusCode, &str, &str) -> Response) -> Response {
+        let mut response = say(self.status, self.title, self.message);
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        response
+    }
+}
+
+fn refusal(exposure: Exposure, request: &Request) -> Option<Refused> {
     if exposure == Exposure::Loopback && !names_loopback(request.headers()) {
-        let message = "This page answers on this machine alone: ask for it as localhost or \
-                       127.0.0.1.";
-        return Some(wrong(StatusCode::MISDIRECTED_REQUEST, "Another host", message));
+        return Some(Refused {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            title: "Another host",
+            message: "This machine alone is answered: ask for it as localhost or by a loopback \
+                      address such as 127.0.0.1.",
+        });
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let message = "This page reads and never writes: GET and HEAD are all it knows.";
-        let refused = wrong(StatusCode::METHOD_NOT_ALLOWED, "Nothing to write", message);
-        return Some(([(header::ALLOW, "GET, HEAD")], refused).into_response());
+        return Some(Refused {
+            status: StatusCode::METHOD_NOT_ALLOWED,
+            title: "Nothing to write",
+            message: "Everything here is read and nothing is written: GET and HEAD are all there is.",
+        });
     }
     None
 }
 
 /// Whether the request's one Host header names this machine's loopback, on any port: a tunnel has
-/// a port of its own.
+/// a port of its own. An address cannot be made to lead elsewhere, as a name can, so every loopback
+/// address will do: it is the one that is listened on, or a tunnel's.
 fn names_loopback(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
@@ -123,7 +174,13 @@ fn names_loopback(headers: &HeaderMap) -> bool {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    name.eq_ignore_ascii_case("localhost") || name == "127.0.0.1" || name == "[::1]"
+    let address: Option<IpAddr> = match name.strip_prefix('[') {
+        // RFC 3986, section 3.2.2: brackets are IPv6's, and only IPv6's.
+        Some(rest) => rest.strip_suffix(']').and_then(|it| Some(IpAddr::V6(it.parse().ok()?))),
+        None => name.parse().ok().map(IpAddr::V4),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || address.is_some_and(|it| it.to_canonical().is_loopback())
 }
 
 #[cfg(test)]
@@ -139,7 +196,18 @@ mod tests {
             }
             names_loopback(&headers)
         };
-        for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:8645", "[::1]:8645"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:80",
+            "127.0.0.1",
+            "127.0.0.1:8645",
+            "127.0.0.2:8645",
+            "127.255.255.254",
+            "[::1]",
+            "[::1]:8645",
+            "[0:0:0:0:0:0:0:1]:8645",
+            "[::ffff:127.0.0.1]:8645",
+        ] {
             assert!(named(&[host]), "{host}");
         }
         for host in [
@@ -148,7 +216,15 @@ mod tests {
             "127.0.0.1.evil.example",
             "localhost:80@evil.example",
             "evil.example:localhost",
-            "127.0.0.2",
+            "127.0.0.2.evil.example",
+            "128.0.0.1",
+            "0.0.0.0",
+            "10.0.0.1:8645",
+            "[::2]",
+            "[::1",
+            "[127.0.0.1]",
+            "::1",
+            "127.1",
             "",
         ] {
             assert!(!named(&[host]), "{host}");

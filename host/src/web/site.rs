@@ -25,6 +25,7 @@ pub fn site(observer: Observer, exposure: Exposure) -> Router {
         .route("/api/status", get(status::json))
         .route("/executions", get(executions::page))
         .route("/executions/{key}", get(execution::page))
+        .route("/execution", get(execution::page_by_query))
         .route("/outbox", get(outbox::page))
         .route("/assets/{name}", get(assets::asset))
         .route("/healthz", get(|| async { "ok\n" }))

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use super::badge::Badge;
 use super::executions::direction;
 use super::frame::{Frame, LastError, Moment, Prose, Trouble, render};
+use super::link;
 use super::observer::{ATTENTION_MAX, LedgerOverview, Observer, OutboxOverview};
 use crate::executor::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
 use crate::ledger::{Receipt, Standing};
@@ -64,10 +65,13 @@ struct Attention {
     items: Vec<Item>,
     troubles: Vec<Trouble>,
     nothing: &'static str,
+    /// What is not among the items because nobody looked.
+    unread: &'static str,
 }
 
 struct Item {
     key: String,
+    link: String,
     state: String,
     class: &'static str,
     glyph: &'static str,
@@ -279,9 +283,14 @@ impl Attention {
             (None, Some(_)) => "No step of the outbox needs attention. Executions were not read.",
             (None, None) => "Nothing was read.",
         };
+        let unread = match (ledger, outbox) {
+            (None, Some(_)) => "Executions were not read. ",
+            (Some(_), None) => "There is no outbox to read. ",
+            _ => "",
+        };
         let shown = items.len();
         let is_clear = ledger.is_some() && outbox.is_some();
-        Self { shown, is_clear, is_cut, items, troubles, nothing }
+        Self { shown, is_clear, is_cut, items, troubles, nothing, unread }
     }
 }
 
@@ -289,6 +298,7 @@ fn of_step(step: &ListedStep) -> Item {
     let Badge { class, glyph } = Badge::from(step.status);
     Item {
         key: step.step_key.to_string(),
+        link: link::to_execution(&step.step_key),
         state: step.status.words().to_owned(),
         class,
         glyph,
@@ -305,6 +315,7 @@ fn of_receipt(receipt: &Receipt) -> Item {
     let Badge { class, glyph } = Badge::from(receipt.standing);
     Item {
         key: receipt.key.to_string(),
+        link: link::to_execution(&receipt.key),
         state: receipt.standing.to_string(),
         class,
         glyph,

@@ -26,7 +26,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             "delivery",
             step_key = %claim.step().key,
             plan = %claim.plan(),
-            attempt = claim.attempt(),
+            attempt = spans::number(claim.attempt()),
             status = Empty,
         );
         carry_out(&shared, &mut link, &claim).instrument(span).await;

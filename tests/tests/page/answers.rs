@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tollgate_tests::chain::{CONTROL, Chain};
 use tollgate_tests::cli::{command, run};
-use tollgate_tests::page::Served;
+use tollgate_tests::page::{InUse, Served, connections_to};
 use tollgate_tests::process::tollgate;
 use tollgate_tests::schema::Schema;
 
@@ -19,6 +19,8 @@ const ROUTES: &[&str] = &[
     "/executions",
     "/executions/nothing",
     "/executions/n%C3%A9",
+    "/executions/%ff",
+    "/execution?key=nothing",
     "/outbox",
     "/api/status",
     "/healthz",
@@ -161,6 +163,128 @@ fn another_address_than_loopback_is_refused_unless_asked_for() {
     let mut served = Served::of(&mut command, &folder.path().join("log"));
     served.address = served.address.replace("0.0.0.0", "127.0.0.1");
     assert_eq!(served.ask("GET", "/", "any.example").status, 200, "a proxy has a name of its own");
+}
+
+/// Whatever is wrong with a request, its answer is a page of ours, and never the framework's own words.
+#[tokio::test]
+async fn what_cannot_be_read_is_said_by_the_page_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = Chain::start().await;
+    chain.control().await;
+    let served = Served::start(&chain, &[], &[], &folder.path().join("log"));
+    for (path, status) in [
+        ("/executions/%ff", 400),
+        ("/executions/a%2Fb", 400),
+        ("/executions/a/b", 404),
+        ("/executions/", 404),
+        ("/executions/%", 400),
+        ("/execution", 400),
+        ("/execution?key=%ff", 400),
+        ("/execution?key=a&key=b", 400),
+        ("/execution?kee=a", 400),
+        ("/executions?state=failed&state=failed", 400),
+        ("/executions?plugin=%ff", 400),
+        ("/executions?before=%ff", 400),
+        ("/executions?before=-1", 400),
+        ("/executions?before=18446744073709551616", 400),
+        ("/executions?before=2&after=1", 400),
+        ("/executions?open=%00", 400),
+        ("/outbox?before=first", 400),
+        ("/outbox?state=%ff", 400),
+        ("/outbox?after=1&after=2", 400),
+        ("/assets/%ff", 404),
+        ("/%ff", 404),
+    ] {
+        let answer = served.get(path);
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{path}");
+        assert!(answer.body.contains("<nav aria-label=\"Pages\">"), "{path}: {}", answer.body);
+    }
+    // What is not known is no error.
+    assert_eq!(served.get("/executions?page=%ff&=&x").status, 200);
+}
+
+#[tokio::test]
+async fn a_step_is_shown_whatever_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_use = InUse::start().await;
+    let keys = [".", "..", "...", ".:-_"];
+    for key in keys {
+        in_use.copy(&format!("'{key}'"), "").await;
+        in_use.change(key, "status = 'FAILED', external_receipt = NULL, completed_at = NULL").await;
+    }
+    let served = Served::start(&in_use.chain, &[], &[], &folder.path().join("log"));
+    let front = served.get("/").body;
+    for key in keys {
+        let title = format!("id=\"execution-title\"><bdi>{key}</bdi>");
+        let own = match key {
+            // A browser would ask for `/executions/` and for `/`.
+            "." | ".." => format!("/execution?key={key}"),
+            key => format!("/executions/{key}"),
+        };
+        assert!(front.contains(&format!("href=\"{own}\"")), "{own}: {front}");
+        assert!(served.get(&own).body.contains(&title), "{own}");
+        let over = served.get(&format!("/executions?open={key}")).body;
+        assert!(over.contains(&title) && over.contains(&format!("href=\"{own}\"")), "{over}");
+    }
+}
+
+#[test]
+fn every_loopback_address_that_is_listened_on_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    for (listen, name) in
+        [("127.0.0.2:0", "two"), ("[::1]:0", "six"), ("[::ffff:127.0.0.1]:0", "mapped")]
+    {
+        if std::net::TcpListener::bind(listen).is_err() {
+            println!("not looked at: this machine has no {listen}");
+            continue;
+        }
+        let mut command = command(["serve", "--listen", listen]);
+        let served = Served::of(&mut command, &folder.path().join(name));
+        for host in [&*served.address, "localhost", "127.0.0.1", "[::1]"] {
+            assert_eq!(served.ask("GET", "/healthz", host).status, 200, "{listen} as {host}");
+        }
+        assert_eq!(served.ask("GET", "/healthz", "evil.example").status, 421, "{listen}");
+    }
+}
+
+/// Loading and compiling a policy takes its time, on some machines seconds.
+#[test]
+fn an_address_in_use_is_said_before_a_policy_is_loaded() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let nowhere = run(&mut command(["serve", "--listen", "127.0.0.1:0", "--store", "nowhere"]));
+    assert!(nowhere.code() != Some(0) && nowhere.stderr.contains("nowhere"), "{}", nowhere.stderr);
+    let in_use = run(&mut command(["serve", "--listen", &address, "--store", "nowhere"]));
+    assert_eq!(in_use.code(), Some(2), "{}", in_use.stderr);
+    assert!(in_use.stderr.contains("cannot be listened on"), "{}", in_use.stderr);
+}
+
+#[tokio::test]
+async fn a_second_signal_waits_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut chain = Chain::start().await;
+    chain.control().await;
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let mut command = tollgate(&chain, &[], &["serve", "--listen", "127.0.0.1:0"]);
+        command.env("TOLLGATE_LOG", "info");
+        let mut served = Served::of(&mut command, &folder.path().join(signal));
+        // An answer that is under way for seconds.
+        chain.server.signal("STOP");
+        let mut waiting = TcpStream::connect(&served.address).unwrap();
+        waiting.write_all(b"GET /executions HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let begun = Instant::now();
+        while connections_to(chain.server.port()) == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(4), "nothing is read");
+        }
+        served.process.signal(signal);
+        served.process.wait_until_it_says("ending signal=");
+        served.process.signal(signal);
+        let ended = served.process.wait();
+        chain.server.signal("CONT");
+        assert_eq!(ended.code(), Some(code), "{}", served.process.log());
+        assert!(served.process.log().contains("a second signal"), "{}", served.process.log());
+    }
 }
 
 #[test]

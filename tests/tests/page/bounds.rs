@@ -3,10 +3,11 @@
 use std::io::ErrorKind::WouldBlock;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tollgate_tests::chain::{Chain, Plugin, TARGET, TARGET_USER};
-use tollgate_tests::page::{Served, ask};
+use tollgate_tests::page::{Served, ask, connections_to};
 use tollgate_tests::process::Process;
 
 /// An address that takes connections and never says a word.
@@ -56,41 +57,47 @@ async fn a_crowd_before_a_stopped_server_is_answered_and_opens_few_sessions() {
     chain.control().await;
     let served = Served::start(&chain, &[], &[], &folder.path().join("log"));
     assert!(served.get("/").body.contains("<strong>ready</strong>"));
+    let (target, control) = (chain.server.port(), chain.control_server().port());
+    let (idle_target, idle_control) = (connections_to(target), connections_to(control));
     chain.server.signal("STOP");
     let begun = Instant::now();
-    std::thread::scope(|scope| {
-        for number in 0..40 {
-            let served = &served;
-            scope.spawn(move || {
-                let path = ["/", "/executions", "/executions/a", "/metrics"][number % 4];
-                assert!([200, 503].contains(&served.get(path).status));
-            });
+    let is_over = AtomicBool::new(false);
+    let (of_target, of_control) = std::thread::scope(|scope| {
+        // While they are asked, since afterwards there are none, however many there were.
+        let watching = scope.spawn(|| {
+            let mut most = (0, 0);
+            while !is_over.load(Ordering::Relaxed) {
+                most.0 = connections_to(target).max(most.0);
+                most.1 = connections_to(control).max(most.1);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            most
+        });
+        let ask = |number: usize| {
+            let path = ["/", "/executions", "/executions/a", "/metrics"][number % 4];
+            assert!([200, 503].contains(&served.get(path).status));
+        };
+        let asking: Vec<_> = (0..40).map(|number| scope.spawn(move || ask(number))).collect();
+        for one in asking {
+            one.join().unwrap();
         }
+        is_over.store(true, Ordering::Relaxed);
+        watching.join().unwrap()
     });
     let took = begun.elapsed();
-    let (of_target, of_control) =
-        (connections_to(chain.server.port()), connections_to(chain.control_server().port()));
     chain.server.signal("CONT");
-    println!("40 answers in {took:?}; {of_target} and {of_control} connections after them");
+    let (of_target, of_control) = (of_target - idle_target, of_control - idle_control);
+    println!("40 answers in {took:?}; at once {of_target} and {of_control} connections at most");
     assert!(took < Duration::from_secs(12), "{took:?}");
-    // Four that read, one that verifies, and what the test itself has open.
-    assert!(of_target <= 8 && of_control <= 8, "{of_target} and {of_control}");
+    // Four that read, and one that looks whether the target is ready.
+    assert!((4..=5).contains(&of_target), "{of_target}");
+    // Each of the target's proves on one here that it is not here, beside four that read.
+    assert!((4..=9).contains(&of_control), "{of_control}");
     let begun = Instant::now();
     while !served.get("/").body.contains("<strong>ready</strong>") {
         assert!(begun.elapsed() < Duration::from_secs(20), "it does not come back");
     }
     chain.server.assert_session_count(TARGET_USER, 0).await;
-}
-
-/// Connections to a port of this machine, from their clients' side: proc(5), `/proc/net/tcp`.
-fn connections_to(port: u16) -> usize {
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let remote = format!(":{port:04X}");
-    let is_there = |line: &&str| {
-        let columns: Vec<&str> = line.split_whitespace().collect();
-        columns[2].ends_with(&remote) && columns[3] == "01"
-    };
-    table.lines().skip(1).filter(is_there).count()
 }
 
 #[tokio::test]
@@ -134,4 +141,48 @@ async fn a_control_catalog_that_is_away_hides_nothing_of_the_rest() {
     assert!(page.body.contains("<strong>ready</strong>"), "{}", page.body);
     assert!(served.get("/outbox").body.contains("tollgate init control"));
     assert_eq!(served.get("/executions").status, 200);
+}
+
+/// One after the other they would take as long as a monitor waits at most.
+#[tokio::test]
+async fn what_a_monitor_asks_for_is_read_at_once_and_complete_without_what_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut chain = Chain::start_apart().await;
+    chain.control().await;
+    let served = Served::start(&chain, &[], &[], &folder.path().join("log"));
+    let port = chain.server.port();
+    let idle = connections_to(port);
+    chain.server.signal("STOP");
+    let (answer, most) = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| served.get("/metrics"));
+        let mut most = 0;
+        while !asking.is_finished() {
+            most = connections_to(port).max(most);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        (asking.join().unwrap(), most)
+    });
+    chain.server.signal("CONT");
+    assert_eq!(most - idle, 2, "the look at the target, and the ledger's figures beside it");
+    let has = |line: &str| answer.body.lines().any(|it| it == line);
+    assert!(has("tollgate_source_up{source=\"target\"} 0"), "{}", answer.body);
+    assert!(has("tollgate_sql_target{state=\"incomplete\"} 1"), "{}", answer.body);
+    assert!(!answer.body.contains("tollgate_executions{"), "{}", answer.body);
+    assert!(has("tollgate_source_up{source=\"control\"} 1"), "{}", answer.body);
+    assert!(has("tollgate_outbox_steps{status=\"PENDING\"} 0"), "{}", answer.body);
+    assert!(answer.body.contains("tollgate_policy_info{") && answer.body.ends_with("# EOF\n"));
+}
+
+/// Every session of the target is proven to lead elsewhere than to the control catalog.
+#[tokio::test]
+async fn executions_are_not_shown_while_the_control_server_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut chain = Chain::start_apart().await;
+    chain.control().await;
+    let served = Served::start(&chain, &[], &[], &folder.path().join("log"));
+    assert!(served.get("/executions").body.contains("No execution yet"));
+    chain.control_server_mut().kill9();
+    let executions = served.get("/executions").body;
+    assert!(executions.contains("The executions cannot be read"), "{executions}");
+    assert!(executions.contains("control-unreachable"), "{executions}");
 }

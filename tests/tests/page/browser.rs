@@ -27,6 +27,13 @@ async fn a_browser_sees_what_an_operator_needs() {
     // Hostile, and as long as the ledger keeps.
     let error = format!("<script>alert(1)</script> \u{202e}gnol {}", "very long ".repeat(95));
     in_use.change("summer-7:5", &format!("last_error = '{error}'")).await;
+    for key in [".", ".."] {
+        in_use.copy(&format!("'{key}'"), "").await;
+        let again = "status = 'FAILED', external_receipt = NULL, completed_at = NULL, \
+                     execution_count = 20, generation = 60, last_error_code = 'statement-budget', \
+                     last_error = 'statement 2 was not done within 900 s'";
+        in_use.change(key, again).await;
+    }
     let empty = Chain::start().await;
     empty.control().await;
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

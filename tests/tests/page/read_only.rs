@@ -1,5 +1,8 @@
 //! The page cannot write: neither do its sources name a write, nor do its servers take one.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use mysql_async::prelude::Queryable as _;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use tollgate::control::Control;
@@ -10,7 +13,7 @@ use tollgate_tests::chain::{
 };
 use tollgate_tests::cli::run;
 use tollgate_tests::over_servers;
-use tollgate_tests::page::Served;
+use tollgate_tests::page::{InUse, LEDGER, Served};
 use tollgate_tests::place::forward;
 use tollgate_tests::process::tollgate;
 use tollgate_tests::server::Flavour;
@@ -178,3 +181,70 @@ async fn an_account_that_may_only_read_is_enough(flavour: Flavour) {
     assert!(page.contains("grants-missing"), "{page}");
 }
 over_servers!(an_account_that_may_only_read_is_enough);
+
+/// What takes longer than anybody waits, whoever asks. It does not notice that its client is gone, as a
+/// sleep does.
+const ENDLESS: &str = "SELECT COUNT(*) FROM information_schema.columns a, \
+                       information_schema.columns b, information_schema.columns c, \
+                       information_schema.columns d";
+
+#[tokio::test]
+async fn the_server_itself_ends_a_read_that_nobody_waits_for() {
+    for flavour in Flavour::available() {
+        let chain = Chain::on(flavour.start()).await;
+        chain.control().await;
+        let config = chain.config(&[]);
+        let target = Target::new(config.sql_target.as_ref().unwrap());
+        let looking = target.clone().read_only().open(&SessionContract::default()).await.unwrap();
+        let working = target.open(&SessionContract::default()).await.unwrap();
+        let bounds = |name: &str| {
+            let value = |settings: &BTreeMap<String, String>| settings.get(name).cloned();
+            (value(looking.settings()), value(working.settings()))
+        };
+        let number = |value: Option<String>| value.map(|it| it.parse::<f64>().unwrap());
+        let (seconds, milliseconds) = (bounds("max_statement_time"), bounds("max_execution_time"));
+        let error = match flavour {
+            Flavour::MariaDb => {
+                assert_eq!((number(seconds.0), number(seconds.1)), (Some(5.0), Some(900.0)));
+                1969
+            }
+            Flavour::Mysql9 => {
+                assert_eq!((number(milliseconds.0), milliseconds.1), (Some(5000.0), None));
+                3024
+            }
+            // It has neither, as docs/operations.md says.
+            Flavour::Mysql56 => {
+                assert_eq!((seconds, milliseconds), ((None, None), (None, None)));
+                continue;
+            }
+        };
+        looking.close().await;
+        working.close().await;
+        let control = Control::new(config.control.as_ref().unwrap()).read_only();
+        let mut connection = control.open().await.unwrap();
+        // Otherwise it would go on for days.
+        let ended = connection.conn().query_drop(ENDLESS);
+        let ended = tokio::time::timeout(Duration::from_mins(1), ended).await;
+        let Ok(Err(mysql_async::Error::Server(ended))) = ended else {
+            panic!("{flavour}: {ended:?}");
+        };
+        assert_eq!(ended.code, error, "{flavour}: {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_the_page_gave_up_does_not_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_use = InUse::start().await;
+    let aside = format!("{LEDGER}_aside");
+    let endless = format!(
+        "CREATE VIEW {LEDGER} AS SELECT a.* FROM {aside} a, \
+         (SELECT BENCHMARK(1000000000000, MD5('a')) AS counted) b WHERE b.counted = 0"
+    );
+    in_use.chain.admin_run(&format!("RENAME TABLE {LEDGER} TO {aside}")).await;
+    in_use.chain.admin_run(&endless).await;
+    let served = Served::start(&in_use.chain, &[], &[], &folder.path().join("log"));
+    let page = served.get("/executions?state=failed").body;
+    assert!(page.contains("target-timed-out"), "{page}");
+    in_use.chain.server.assert_session_count(TARGET_USER, 0).await;
+}

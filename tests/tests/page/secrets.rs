@@ -1,6 +1,7 @@
 //! No URL, user or password is in anything the page answers or logs.
 
 use tollgate_tests::page::{InUse, SECRETS, Served};
+use tollgate_tests::process::tollgate;
 
 #[tokio::test]
 async fn no_secret_is_in_any_answer_or_log() {
@@ -39,7 +40,10 @@ async fn no_secret_is_in_any_answer_or_log() {
     for (number, changes) in cases.iter().enumerate() {
         let log = folder.path().join(number.to_string());
         let changes = [&accounts[..], changes].concat();
-        let mut served = Served::start(&in_use.chain, &changes, &[], &log);
+        let mut command = tollgate(&in_use.chain, &changes, &["serve", "--listen", "127.0.0.1:0"]);
+        // However much is logged.
+        command.env("TOLLGATE_LOG", "trace").env("RUST_BACKTRACE", "full");
+        let mut served = Served::of(&mut command, &log);
         let status = served.get("/api/status").body;
         assert_eq!(status.contains("\"ready\""), number == 0, "{status}");
         for path in [
@@ -62,6 +66,8 @@ async fn no_secret_is_in_any_answer_or_log() {
         served.process.wait();
         // Its own address is what it prints.
         let log = served.process.log().replace(&served.url(), "");
+        let is_heard = ["DEBUG", "TRACE"].iter().any(|level| log.contains(level));
+        assert!(is_heard, "nothing beyond the usual is logged, so nothing is shown: {log}");
         for secret in SECRETS {
             assert!(!log.contains(secret), "the log shows `{secret}`: {log}");
         }

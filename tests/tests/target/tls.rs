@@ -1,87 +1,20 @@
 //! TLS by `sslMode`, against a certificate of the test's own.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use tempfile::TempDir;
 use tollgate::target::{ServerFailure, Side, TargetError, TlsProblem};
+use tollgate_tests::authority::Authority;
 use tollgate_tests::server::{MariaDb, PrivateServer};
 
 use crate::fixture::{CATALOG, Place, open, url};
 
-/// A certificate authority and a certificate it signed for `names`.
-struct Authority {
-    folder: TempDir,
-}
-
-impl Authority {
-    fn new(names: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        std::fs::write(folder.path().join("names"), format!("subjectAltName={names}\n")).unwrap();
-        openssl(&[
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=Test authority",
-            "-keyout",
-            &at("ca.key"),
-            "-out",
-            &at("ca.pem"),
-        ]);
-        openssl(&[
-            "req",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-subj",
-            "/CN=db.test",
-            "-keyout",
-            &at("server.key"),
-            "-out",
-            &at("server.csr"),
-        ]);
-        openssl(&[
-            "x509",
-            "-req",
-            "-days",
-            "2",
-            "-in",
-            &at("server.csr"),
-            "-CA",
-            &at("ca.pem"),
-            "-CAkey",
-            &at("ca.key"),
-            "-CAcreateserial",
-            "-extfile",
-            &at("names"),
-            "-out",
-            &at("server.pem"),
-        ]);
-        Self { folder }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn server(&self) -> PrivateServer {
-        MariaDb::builder()
-            .arg(format!("--ssl-ca={}", self.path("ca.pem").display()))
-            .arg(format!("--ssl-cert={}", self.path("server.pem").display()))
-            .arg(format!("--ssl-key={}", self.path("server.key").display()))
-            .start()
-    }
-}
-
-fn openssl(args: &[&str]) {
-    let output = Command::new("openssl").args(args).output().expect("openssl is installed");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+/// A server with the authority's certificate.
+fn server_of(authority: &Authority) -> PrivateServer {
+    MariaDb::builder()
+        .arg(format!("--ssl-ca={}", authority.path("ca.pem").display()))
+        .arg(format!("--ssl-cert={}", authority.path("server.pem").display()))
+        .arg(format!("--ssl-key={}", authority.path("server.key").display()))
+        .start()
 }
 
 async fn opened(place: &Place, host: &str, properties: &str) -> Result<(), TargetError> {
@@ -109,7 +42,7 @@ fn trusting(mode: &str, ca: &Path) -> String {
 async fn each_mode_checks_what_it_says() {
     let authority = Authority::new("DNS:localhost");
     let stranger = Authority::new("DNS:localhost");
-    let place = Place::of(authority.server()).await;
+    let place = Place::of(server_of(&authority)).await;
     // From here on the account gets in by TLS only.
     place.server.execute(&["ALTER USER 'tollgate_target'@'%' REQUIRE SSL"]).await;
     let (own, other) = (authority.path("ca.pem"), stranger.path("ca.pem"));
@@ -132,7 +65,7 @@ async fn each_mode_checks_what_it_says() {
 #[tokio::test]
 async fn only_verify_identity_checks_the_host() {
     let authority = Authority::new("DNS:db.test");
-    let place = Place::of(authority.server()).await;
+    let place = Place::of(server_of(&authority)).await;
     let ca = authority.path("ca.pem");
     assert_eq!(opened(&place, "localhost", &trusting("VERIFY_CA", &ca)).await, Ok(()));
     let outcome = opened(&place, "localhost", &trusting("VERIFY_IDENTITY", &ca)).await;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tollgate_tests::chain::{Chain, Plugin, TARGET_PASSWORD, TARGET_USER};
 use tollgate_tests::over_servers;
+use tollgate_tests::page;
 use tollgate_tests::process::{Process, submit, tollgate};
 use tollgate_tests::schema::Schema;
 use tollgate_tests::server::Flavour;
@@ -307,4 +308,53 @@ async fn an_address_in_use_is_said_before_anything_is_claimed() {
         "{}",
         run.stderr
     );
+}
+
+#[tokio::test]
+async fn probes_answer_this_machine_alone_and_carry_what_keeps_answers_safe() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let log = plugin.root().join("log");
+    let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
+    let address = address(&worker);
+    for path in ["/healthz", "/readyz", "/metrics", "/nothing"] {
+        for (method, host, refused) in [
+            ("GET", &*address, None),
+            ("HEAD", "localhost", None),
+            ("GET", "127.0.0.2", None),
+            // A name that was made to lead here is another page's (DNS rebinding).
+            ("GET", "evil.example", Some(421)),
+            ("POST", "localhost", Some(405)),
+        ] {
+            let answer = page::ask(&address, method, path, host);
+            let expected = refused.unwrap_or(if path == "/nothing" { 404 } else { 200 });
+            assert_eq!(answer.status, expected, "{method} {path} {host}: {answer:?}");
+            assert_eq!(answer.header("x-content-type-options"), "nosniff");
+            assert_eq!(answer.header("cache-control"), "no-store");
+            assert!(answer.header("content-security-policy").starts_with("default-src 'none'"));
+            let is_text = !answer.header("content-type").contains("html");
+            assert!(is_text, "programs read it: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_machines_are_answered_only_when_that_was_asked_for() {
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    let releases = plugin.root().display().to_string();
+    let everywhere = ["work", "--releases", &releases, "--probes-listen", "0.0.0.0:0"];
+    let refused = tollgate_tests::cli::run(&mut tollgate(&chain, &[], &everywhere));
+    assert_eq!(refused.code(), Some(2), "{}", refused.stderr);
+    for said in ["0.0.0.0 can be reached from other machines", "add --probes-allow-remote"] {
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    let arguments = [&everywhere[3..], &["--probes-allow-remote"]].concat();
+    let log = plugin.root().join("log");
+    let worker = Process::start(&chain, &plugin, &[], &arguments, &log);
+    let address = address(&worker).replace("0.0.0.0", "127.0.0.1");
+    let answer = page::ask(&address, "GET", "/healthz", "worker-7.example");
+    assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"), "a pod has a name of its own");
 }

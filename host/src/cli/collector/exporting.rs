@@ -3,14 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use opentelemetry::KeyValue;
 use opentelemetry::trace::{Status, TracerProvider as _};
+use opentelemetry::{KeyValue, Value};
 use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{Layer, Registry};
+
+use super::settings::{Unusable, judge};
 
 /// What programs are called that nobody names.
 const SERVICE: &str = "tollgate";
@@ -23,8 +25,8 @@ const END_BUDGET: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Collector {
     provider: Option<SdkTracerProvider>,
-    /// The variable whose endpoint cannot be used.
-    unusable: Option<&'static str>,
+    /// What keeps spans from being sent.
+    unusable: Option<Unusable>,
 }
 
 /// The variables of how long an export may take, in milliseconds; the first that is set counts.
@@ -53,6 +55,9 @@ impl Collector {
         let Some(variable) = super::endpoint() else {
             return (Self::default(), None);
         };
+        if let Err(unusable) = judge(variable) {
+            return (Self { provider: None, unusable: Some(unusable) }, None);
+        }
         // The client asks for a provider of TLS that the process has.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let exporter = opentelemetry_otlp::SpanExporter::builder()
@@ -62,7 +67,8 @@ impl Collector {
             .build();
         // The error itself quotes the endpoint.
         let Ok(exporter) = exporter else {
-            return (Self { provider: None, unusable: Some(variable) }, None);
+            let unusable = Some(Unusable::no_url(variable));
+            return (Self { provider: None, unusable }, None);
         };
         let provider = SdkTracerProvider::builder()
             .with_resource(resource())
@@ -85,12 +91,8 @@ impl Collector {
 
     /// Says once what keeps spans from being sent.
     pub(in crate::cli) fn say(&self) {
-        if let Some(variable) = self.unusable {
-            tracing::warn!(
-                variable,
-                help = "write it as `http://host:4318`, or `https://…`",
-                "no spans are sent: the endpoint is no URL"
-            );
+        if let Some(Unusable { variable, problem, help }) = self.unusable {
+            tracing::warn!(variable, help, "no spans are sent: {problem}");
         }
     }
 
@@ -158,10 +160,18 @@ impl<E: SpanExporter> SpanExporter for Told<E> {
     }
 }
 
-/// A span with a code ended otherwise than it was to: collectors show that by its status.
+/// A span with a code ended otherwise than it was to: collectors show that by its status. So did an
+/// answer that says that we failed; one that says that the request was wrong did not (OpenTelemetry's
+/// semantic conventions, "HTTP spans", "Status").
 fn mark(span: &mut SpanData) {
-    let code = span.attributes.iter().find(|it| it.key.as_str() == "code");
-    if let Some(code) = code.filter(|it| !it.value.as_str().is_empty()) {
-        span.status = Status::error(code.value.as_str().into_owned());
+    let value = |name: &str| {
+        let found = span.attributes.iter().find(|it| it.key.as_str() == name)?;
+        Some(&found.value)
+    };
+    let code = value("code").map(Value::as_str).filter(|code| !code.is_empty());
+    if let Some(code) = code {
+        span.status = Status::error(code.into_owned());
+    } else if matches!(value("status"), Some(Value::I64(500..))) {
+        span.status = Status::error("");
     }
 }

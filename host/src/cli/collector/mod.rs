@@ -8,6 +8,8 @@
 mod absent;
 #[cfg(feature = "otlp")]
 mod exporting;
+#[cfg(feature = "otlp")]
+mod settings;
 
 #[cfg(not(feature = "otlp"))]
 pub(super) use absent::Collector;

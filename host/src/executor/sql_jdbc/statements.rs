@@ -76,7 +76,7 @@ impl Run<'_> {
             let begun = std::time::Instant::now();
             let span = tracing::debug_span!(
                 "statement",
-                statement_index = index,
+                statement_index = spans::number(index),
                 operation = statement.operation.as_str(),
                 affected_rows = Empty,
                 code = Empty,
@@ -162,7 +162,7 @@ impl Answered<Effect> {
     /// Writes to the statement's span how it ended.
     fn note(&self, span: &Span) {
         match self {
-            Self::Yes(effect) => spans::note(span, "affected_rows", effect.affected_rows),
+            Self::Yes(effect) => spans::count(span, "affected_rows", effect.affected_rows),
             Self::Refused(error) => {
                 spans::note(span, "code", format_args!("server-{}", error.code));
             }
