@@ -229,6 +229,21 @@ async fn a_step_is_shown_whatever_its_key() {
     }
 }
 
+#[tokio::test]
+async fn what_was_not_read_is_said_beside_what_needs_attention() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_use = InUse::start().await;
+    let unread = "Executions were not read.";
+    let commands = "<code>tollgate outbox</code>, <code>tollgate receipts</code>";
+    let whole = Served::start(&in_use.chain, &[], &[], &folder.path().join("whole")).get("/").body;
+    assert!(whole.contains("summer-7:4") && whole.contains(commands), "{whole}");
+    assert!(!whole.contains(unread), "{whole}");
+    let wrong = [("SQL_TARGET_PASSWORD", "wrong")];
+    let half = Served::start(&in_use.chain, &wrong, &[], &folder.path().join("half")).get("/").body;
+    assert!(half.contains("spring-campaign:1") && half.contains(commands), "{half}");
+    assert!(half.contains(unread) && !half.contains("summer-7:4"), "{half}");
+}
+
 #[test]
 fn every_loopback_address_that_is_listened_on_is_answered() {
     let folder = tempfile::tempdir().unwrap();

@@ -71,7 +71,17 @@ fn is_header(part: &str) -> bool {
         HeaderName::from_str(name.trim()).is_ok()
             && !value.is_empty()
             && HeaderValue::from_str(value).is_ok()
+            && !hides_a_control_character(value)
     })
+}
+
+/// Whether a value holds what no header may, percent-encoded: values are decoded before they are sent.
+fn hides_a_control_character(value: &str) -> bool {
+    let is_one = |part: &[u8]| {
+        matches!(part, [b'%', b'0' | b'1', digit] if digit.is_ascii_hexdigit())
+            || matches!(part, [b'%', b'7', b'f' | b'F'])
+    };
+    value.as_bytes().windows(3).any(is_one)
 }
 
 #[cfg(test)]
@@ -83,7 +93,7 @@ mod tests {
         for part in ["authorization=Bearer%20x", " a = b=c== ", "", " "] {
             assert!(is_header(part), "{part}");
         }
-        for part in ["token", "=token", "a=", "a b=c", "a=b\nc"] {
+        for part in ["token", "=token", "a=", "a b=c", "a=b\nc", "a=b%0Ac", "a=%7f"] {
             assert!(!is_header(part), "{part}");
         }
     }
