@@ -5,6 +5,8 @@ use std::fs;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use tollgate::config::KEYS;
+use tollgate::outbox::FORWARD_RECEIPT_LOST;
+use tollgate::plan::RefusalCode;
 use tollgate::worker::NotReady;
 use tollgate_tests::source::{repository, sources};
 
@@ -50,11 +52,12 @@ fn bounds_in_the_documentation_are_those_of_the_program() {
 }
 
 /// The texts that a function of a file is made of.
-fn texts_of(file: &str, functions: &[&str]) -> BTreeSet<String> {
+fn texts_of(file: &str, functions: &[&str], is_it: fn(&str) -> bool) -> BTreeSet<String> {
     let sources = sources(&repository().join("host/src"));
     let source = sources.iter().find(|source| source.path.ends_with(file)).unwrap();
     let mut found = BTreeSet::new();
     in_functions(source.tokens.clone(), functions, &mut found);
+    found.retain(|text| is_it(text));
     assert!(!found.is_empty(), "{file}: the scan is broken");
     found
 }
@@ -85,21 +88,27 @@ fn literals(tokens: TokenStream, found: &mut BTreeSet<String>) {
         match token {
             TokenTree::Group(group) => literals(group.stream(), found),
             TokenTree::Literal(literal) => {
-                found.extend(literal.to_string().strip_prefix('"').and_then(|rest| {
-                    let text = rest.strip_suffix('"')?;
-                    is_key(text).then(|| text.to_owned())
-                }));
+                found.extend(
+                    literal
+                        .to_string()
+                        .strip_prefix('"')
+                        .and_then(|rest| Some(rest.strip_suffix('"')?.to_owned())),
+                );
             }
             TokenTree::Ident(_) | TokenTree::Punct(_) => {}
         }
     }
 }
 
-fn is_key(text: &str) -> bool {
-    text.contains('-')
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
+fn is_code(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.ends_with(|c: char| c.is_ascii_lowercase())
         && text.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+}
+
+/// Among other texts: one of several words.
+fn is_key(text: &str) -> bool {
+    is_code(text) && text.contains('-')
 }
 
 /// The keys in the first column of the tables of a section.
@@ -129,11 +138,10 @@ fn every_key_of_what_is_missing_is_documented_and_no_other() {
         ("outbox/fault.rs", &["code"]),
         ("executor/status_reader.rs", &["executor_missing"]),
     ] {
-        keys.extend(texts_of(file, functions));
+        keys.extend(texts_of(file, functions, is_key));
     }
     // Each of a server's failures is one of the target's and one of the control catalog's.
-    let mut failures = texts_of("session/failure.rs", &["codes"]);
-    failures.insert("unreachable".to_owned());
+    let failures = texts_of("session/failure.rs", &["codes"], is_code);
     assert_eq!(failures.len(), tollgate::target::ServerFailure::CODES.len(), "{failures:?}");
     for failure in failures {
         keys.extend(["target", "control"].map(|side| format!("{side}-{failure}")));
@@ -145,7 +153,7 @@ fn every_key_of_what_is_missing_is_documented_and_no_other() {
 #[test]
 fn every_warning_and_every_code_of_a_readiness_is_documented_and_no_other() {
     let text = operations();
-    let warnings = texts_of("target/connection.rs", &["code"]);
+    let warnings = texts_of("target/connection.rs", &["code"], is_code);
     let from = "A target that is ready may have warnings.";
     assert_eq!(keys_in(&text, from, "### Keys of what is missing"), warnings);
     let mut codes: BTreeSet<String> = NotReady::CODES.iter().map(ToString::to_string).collect();
@@ -157,4 +165,24 @@ fn every_warning_and_every_code_of_a_readiness_is_documented_and_no_other() {
     let listed = &schema["properties"]["reasons"]["items"]["properties"]["code"]["enum"];
     let listed: BTreeSet<String> = serde_json::from_value(listed.clone()).unwrap();
     assert_eq!(listed, codes);
+}
+
+#[test]
+fn every_code_of_a_step_is_documented_and_no_other() {
+    let mut codes: BTreeSet<String> = [
+        "executor/error.rs",
+        "executor/outcome.rs",
+        "ledger/claim.rs",
+        "ledger/request.rs",
+        "ledger/takeover.rs",
+    ]
+    .iter()
+    .flat_map(|file| texts_of(file, &["code"], is_code))
+    .collect();
+    codes.extend(texts_of("worker/delivery.rs", &["deliver"], is_key));
+    // What workers and the outbox add, by the constants that name them.
+    let release = RefusalCode::ReleaseNotInstalled.as_str();
+    codes.extend([release, FORWARD_RECEIPT_LOST, "deliveries-lost"].map(str::to_owned));
+    let documented = keys_in(&operations(), "### Codes of a step", "## Workers");
+    assert_eq!(documented, codes, "docs/operations.md (left) and the program (right) differ");
 }

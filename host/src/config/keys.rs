@@ -43,7 +43,7 @@ keys! {
     DRIVER_CLASS_NAME = "SQL_TARGET_DRIVER_CLASS_NAME", "`com.mysql.cj.jdbc.Driver`, for compatibility; any other value is refused";
     ALLOWED_CATALOG = "SQL_TARGET_ALLOWED_CATALOG", "required: 1 to 64 of `A-Z a-z 0-9 _`, the URL's catalog, none of the server's own";
     RECEIPT_LEASE_SECONDS = "SQL_TARGET_RECEIPT_LEASE_SECONDS", "seconds, 30 to 3600; default 300";
-    GRANT_CHECK = "SQL_TARGET_GRANT_CHECK", "`enforce` or `warn`; default `enforce`: an account that reaches beyond the catalog is refused";
+    GRANT_CHECK = "SQL_TARGET_GRANT_CHECK", "`enforce` or `warn`; default `enforce`: an account that reaches beyond the catalog, or lacks a right in it, is refused";
     ALLOWED_SERVERS = "SQL_TARGET_ALLOWED_SERVERS", "server identities the target may have, separated by commas; default any";
     CONNECT_TIMEOUT_SECONDS = "SQL_TARGET_CONNECT_TIMEOUT_SECONDS", "seconds, 1 to 60; default 10; the URL's `connectTimeout` wins";
     OPEN_BUDGET_SECONDS = "SQL_TARGET_OPEN_BUDGET_SECONDS", "seconds, 1 to 300; default 30: connecting and every isolation check together";

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tollgate::outbox::{ClaimLost, Outbox, OutboxOptions, Reason, Report, RetryError, Status};
+use tollgate_tests::over_servers;
 use tollgate_tests::server::Flavour;
 
 use crate::fixture::{Fixture, applied, failed, plan};
@@ -142,3 +143,31 @@ async fn ends_are_written_with_their_reason() {
     assert!(steps[0].completed_at.is_some() && steps[1].completed_at.is_none());
     assert!(fixture.outbox.is_idle(&mut connection).await.unwrap());
 }
+
+async fn a_step_is_held_up_while_it_waits_for_what_it_met(flavour: Flavour) {
+    let fixture = Fixture::start(flavour).await;
+    fixture.submit(&plan("up", 1)).await;
+    let mut connection = fixture.open().await;
+    let mut is_held_up = async |outbox: &Outbox, codes: &[&str]| {
+        let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+        outbox.is_held_up(&mut connection, &codes).await.unwrap()
+    };
+    let own = &fixture.outbox;
+    assert!(!is_held_up(own, &["met"]).await, "{flavour}");
+    let claim = fixture.claim().await.unwrap();
+    let reason = Reason::new("met", "something");
+    let retry_after = Duration::from_mins(1);
+    fixture.record(&claim, &Report::Unavailable { reason, retry_after }).await;
+    assert!(is_held_up(own, &["another", "met"]).await, "{flavour}");
+    assert!(!is_held_up(own, &["another"]).await && !is_held_up(own, &[]).await, "{flavour}");
+    let environment = Some("elsewhere".parse().unwrap());
+    let other = Outbox::new(OutboxOptions { environment, ..own.options().clone() });
+    assert!(!is_held_up(&other, &["met"]).await, "{flavour}");
+    // While it is tried again it is not known to be over.
+    fixture.let_time_pass().await;
+    let claim = fixture.claim().await.unwrap();
+    assert!(is_held_up(own, &["met"]).await, "{flavour}");
+    fixture.record(&claim, &applied(&claim)).await;
+    assert!(!is_held_up(own, &["met"]).await, "{flavour}");
+}
+over_servers!(a_step_is_held_up_while_it_waits_for_what_it_met);

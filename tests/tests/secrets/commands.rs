@@ -103,6 +103,8 @@ async fn a_worker_gives_nothing_away_while_it_waits() {
         let log = plugin.root().join("log");
         let worker = tollgate_tests::process::Process::spawn(&mut command, &log);
         worker.wait_until_it_says("the step waits");
+        // Else its claim would keep the step from the next worker.
+        worker.wait_until_it_says("step recorded");
         assert_clean(&worker.log(), &format!("a worker under {changes:?}"));
     }
 }

@@ -150,6 +150,18 @@ async fn wait_for(chain: &Chain, status: &str, code: Option<&str>) {
 /// A target that was ready and is not any more, until somebody mends it: the worker says so, the step
 /// waits and needs nobody.
 async fn waits_until_mended(spoil: &[&str], code: &str, mend: &[&str]) {
+    waits_in(Session::Opened, spoil, code, mend).await;
+}
+
+/// The session of the step that meets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Session {
+    Opened,
+    /// By an earlier step, which is forgotten.
+    Kept,
+}
+
+async fn waits_in(session: Session, spoil: &[&str], code: &str, mend: &[&str]) {
     let chain = Chain::start().await;
     chain.control().await;
     let plugin = Plugin::install("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY)", None);
@@ -157,6 +169,13 @@ async fn waits_until_mended(spoil: &[&str], code: &str, mend: &[&str]) {
     let worker = Process::start(&chain, &plugin, &[], &["--probes-listen", "127.0.0.1:0"], &log);
     let address = address(&worker);
     ready(&address, 200);
+    if session == Session::Kept {
+        plugin.install_as("first", "1.0.0", "DROP TABLE IF EXISTS unused", None);
+        let first = submit(&chain, &plugin, &plugin.document_of("first", &["first"]));
+        assert_eq!(first.code(), Some(0), "{}", first.stderr);
+        wait_for(&chain, "APPLIED", None).await;
+        chain.server.execute(&["DELETE FROM control_plane.factory_plugin_control_outbox"]).await;
+    }
     chain.server.execute(spoil).await;
     let submitted = submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
     assert_eq!(submitted.code(), Some(0), "{}", submitted.stderr);
@@ -184,6 +203,15 @@ async fn a_right_that_was_taken_away_leaves_its_steps_to_wait() {
     let spoil = format!("REVOKE {rights} FROM '{TARGET_USER}'@'%'");
     let mend = format!("GRANT {rights} TO '{TARGET_USER}'@'%'");
     waits_until_mended(&[&spoil], "grants-missing", &[&mend]).await;
+}
+
+/// A session that is kept was opened when the right was there: the claim is what meets the lack.
+#[tokio::test]
+async fn a_right_that_a_kept_session_lacks_leaves_its_steps_to_wait() {
+    let rights = r"INSERT ON `plugin\_preview`.*";
+    let spoil = format!("REVOKE {rights} FROM '{TARGET_USER}'@'%'");
+    let mend = format!("GRANT {rights} TO '{TARGET_USER}'@'%'");
+    waits_in(Session::Kept, &[&spoil], "ledger-statement-refused", &[&mend]).await;
 }
 
 /// Before any step is due, as the status says it.
