@@ -319,7 +319,10 @@ impl PolicyStore {
                 .map(|(_, bytes)| Cow::Borrowed(*bytes))
                 .ok_or_else(|| StoreError::Read {
                     path: PathBuf::from(&pin.file),
-                    source: io::ErrorKind::NotFound.into(),
+                    source: io::Error::new(
+                        io::ErrorKind::NotFound,
+                        "no such file is built into the program",
+                    ),
                 }),
             Source::Directory(directory) => read_component(&directory.join(&pin.file)),
         }

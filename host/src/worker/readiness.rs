@@ -7,13 +7,13 @@
 //! | found by | over with |
 //! |---|---|
 //! | a slot on its own control session | the next answer there |
-//! | a look at the target, or opening a session for a step: at the target | a look that finds it ready; of a silence, a step that is applied too |
+//! | a look at the target, or opening a session for a step: at the target | a look that finds it ready; a step that is applied has the target looked at at once |
 //! | the same: at the control catalog, which isolation is proven against | the same; or a look that finds something else |
 //! | a step's claim, where no look looks | a step that is applied; or a look that finds the target ready while no step waits for it, see `target_watch` |
 
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::executor::Missing;
 use crate::target::{Side, TargetError};
@@ -181,8 +181,12 @@ pub(super) enum Finder {
 }
 
 /// What was found last.
-#[derive(Debug)]
-pub(super) struct Watch(watch::Sender<Found>);
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    found: watch::Sender<Found>,
+    /// A step was applied, so that it is worth while to look.
+    applied: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Found {
@@ -210,15 +214,9 @@ pub(super) struct Met {
     pub(super) at: Instant,
 }
 
-impl Default for Watch {
-    fn default() -> Self {
-        Self(watch::Sender::new(Found::default()))
-    }
-}
-
 impl Watch {
     pub(super) fn now(&self, draining: bool) -> Readiness {
-        let found = self.0.borrow();
+        let found = self.found.borrow();
         let (control, target) = (found.trouble(Side::Control), found.trouble(Side::Target));
         Readiness { draining, control, target }
     }
@@ -259,19 +257,21 @@ impl Watch {
         self.met(Finder::Claim, vec![cause]);
     }
 
-    /// A step was applied on the target: whoever was silent answered, and a claim was granted. That
-    /// nothing else is wrong is not shown: its session may have been opened before.
+    /// A step was applied on the target, so a claim was granted. That nothing else is wrong is not shown:
+    /// its session may have been opened before. A look will tell.
     pub(super) fn applied(&self) {
-        self.is_over(Side::Target, |found| {
-            let is_over = found.claim.take().is_some();
-            take_silence(&mut found.look) || is_over
-        });
-        self.is_over(Side::Control, |found| take_silence(&mut found.beside));
+        self.is_over(Side::Target, |found| found.claim.take().is_some());
+        self.applied.notify_one();
+    }
+
+    /// Waits until a step is applied, if none was since this was last waited for.
+    pub(super) async fn until_applied(&self) {
+        self.applied.notified().await;
     }
 
     /// What a claim met, unless that was less than `quiet` ago.
     pub(super) fn met_by_claims(&self, quiet: Duration) -> Option<Met> {
-        let found = self.0.borrow();
+        let found = self.found.borrow();
         let claim = found.claim.as_ref().filter(|claim| claim.met_at.elapsed() >= quiet)?;
         Some(Met { codes: keys(&claim.trouble.causes), at: claim.met_at })
     }
@@ -286,19 +286,19 @@ impl Watch {
 
     /// Whether anything keeps steps from the target.
     pub(super) fn keeps_from_target(&self) -> bool {
-        self.0.borrow().keeps_from_target()
+        self.found.borrow().keeps_from_target()
     }
 
     /// Waits until something does.
     pub(super) async fn until_kept_from_target(&self) {
         // It cannot close: the sender is here.
-        let _ = self.0.subscribe().wait_for(Found::keeps_from_target).await;
+        let _ = self.found.subscribe().wait_for(Found::keeps_from_target).await;
     }
 
     /// Takes a trouble out. Said once, when nothing is left at its side.
     fn is_over(&self, side: Side, take: impl FnOnce(&mut Found) -> bool) {
         let mut is_over = false;
-        self.0.send_if_modified(|found| {
+        self.found.send_if_modified(|found| {
             let was_taken = take(found);
             is_over = was_taken && found.trouble(side).is_none();
             was_taken
@@ -315,7 +315,7 @@ impl Watch {
             return;
         }
         let mut to_say = None;
-        self.0.send_if_modified(|found| {
+        self.found.send_if_modified(|found| {
             to_say = Watched::meet(found.by(finder), causes);
             true
         });
@@ -323,11 +323,6 @@ impl Watch {
             trouble.say(finder.side());
         }
     }
-}
-
-/// Takes out a trouble that was silence.
-fn take_silence(watched: &mut Option<Watched>) -> bool {
-    watched.take_if(|it| it.trouble.is_silence()).is_some()
 }
 
 fn keys(causes: &[Missing]) -> Vec<String> {
@@ -511,10 +506,20 @@ mod tests {
             assert_eq!(codes(&watch), ["target-unusable"], "a session that is kept shows nothing");
             watch.looked(Vec::new());
             assert_eq!(codes(&watch), [""; 0]);
-            found(&watch, cause("target-timed-out"));
-            watch.applied();
-            assert_eq!(codes(&watch), [""; 0], "it was silent and answered");
         }
+    }
+
+    #[tokio::test]
+    async fn a_step_that_is_applied_is_worth_a_look() {
+        let watch = Watch::default();
+        watch.applied();
+        watch.until_applied().await;
+        assert!(is_pending(watch.until_applied()), "one look for it");
+    }
+
+    fn is_pending(waiting: impl Future<Output = ()>) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(waiting).poll(&mut context).is_pending()
     }
 
     #[test]
@@ -527,9 +532,6 @@ mod tests {
         assert_eq!(codes(&watch), both, "nothing was verified of the target");
         watch.looked(cause("control-catalog-equal"));
         assert_eq!(codes(&watch), ["target-unusable"], "the target is at a wrong place");
-        watch.looked(cause("control-unreachable"));
-        watch.applied();
-        assert_eq!(codes(&watch), ["target-unusable"], "control answered");
         watch.not_opened(one("control-too-many-sessions"));
         watch.looked(Vec::new());
         assert_eq!(codes(&watch), [""; 0]);

@@ -45,7 +45,10 @@ pub(super) async fn keep(shared: &Shared) {
                 () = shared.readiness.until_kept_from_target() => {}
             }
         }
-        tokio::time::sleep(jittered(AWAY_INTERVAL)).await;
+        tokio::select! {
+            () = tokio::time::sleep(jittered(AWAY_INTERVAL)) => {}
+            () = shared.readiness.until_applied() => {}
+        }
     }
 }
 
