@@ -123,7 +123,7 @@ fn an_endless_loop_ends_with_its_fuel() {
 }
 
 #[test]
-fn the_watchdog_ends_what_the_fuel_would_let_run() {
+fn the_deadline_ends_what_the_fuel_would_let_run() {
     let call_deadline = Duration::from_millis(100);
     let runtime = PolicyRuntime::new(RuntimeOptions { call_deadline, ..options() }).unwrap();
     let policy = load(&runtime, Decide::LoopSlowly);

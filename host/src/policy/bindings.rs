@@ -4,6 +4,7 @@ wasmtime::component::bindgen!({
     world: "policy",
     path: "../wit",
     ownership: Borrowing { duplicate_if_necessary: true },
+    exports: { default: async },
 });
 
 pub(super) use exports::tollgate::policy::gate;

@@ -70,6 +70,10 @@ pub const WASMTIME_VERSION: &str = "48.0.8";
 /// cheaper than faulting it in again. A payload of 440 kB, the largest that is usual, takes as much.
 const KEEP_RESIDENT_BYTES: usize = 16 << 20;
 
+/// What the host's side of a call takes of a guest's stack besides the guest: wasmtime asks for some
+/// hundred kilobytes.
+const HOST_STACK_BYTES: usize = 1 << 20;
+
 /// Builds the engine: pooled when the machine can reserve the address space.
 pub(super) fn build(
     slots: NonZeroU32,
@@ -108,8 +112,8 @@ fn profile(backend: Backend) -> wasmtime::Result<Config> {
         .cranelift_nan_canonicalization(true)
         .cranelift_opt_level(OptLevel::Speed)
         .consume_fuel(true)
-        .epoch_interruption(true)
         .max_wasm_stack(GUEST_STACK_BYTES_MAX)
+        .async_stack_size(GUEST_STACK_BYTES_MAX + HOST_STACK_BYTES)
         .concurrency_support(false)
         // A trap is reported by its kind. Without the tables for backtraces a compiled policy is
         // a sixth smaller, and a process starts the faster for it.
@@ -125,6 +129,7 @@ fn pool(slots: u32) -> PoolingAllocationConfig {
         .total_core_instances(slots.saturating_mul(GUEST_INSTANCES_MAX))
         .total_memories(slots.saturating_mul(GUEST_MEMORIES_MAX))
         .total_tables(slots.saturating_mul(GUEST_TABLES_MAX))
+        .total_stacks(slots)
         .max_core_instances_per_component(GUEST_INSTANCES_MAX)
         .max_memories_per_component(GUEST_MEMORIES_MAX)
         .max_tables_per_component(GUEST_TABLES_MAX)

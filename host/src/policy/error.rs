@@ -12,9 +12,6 @@ pub enum RuntimeError {
     /// Neither pooled nor on demand does this machine run WebAssembly.
     #[error("the machine cannot run the policy sandbox")]
     Engine(#[source] wasmtime::Error),
-    /// The watchdog's thread could not be started.
-    #[error("the watchdog's thread cannot be started")]
-    Watchdog(#[source] std::io::Error),
 }
 
 impl RuntimeError {
@@ -27,7 +24,6 @@ impl RuntimeError {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Engine(_) => "raise the process's limits on address space and mappings",
-            Self::Watchdog(_) => "raise the process's limit on threads",
         }
     }
 }
@@ -151,7 +147,7 @@ pub enum NoDecision {
         /// What is counted.
         unit: &'static str,
     },
-    /// The watchdog fired. Unlike the others it depends on the machine.
+    /// It took longer than a call may. Unlike the others this depends on the machine.
     #[error("the policy did not answer within {} ms", deadline.as_millis())]
     Deadline {
         /// How long it had.

@@ -1,6 +1,8 @@
 //! One call in one fresh instance: its budgets, and what it means when it does not come back.
 
-use std::time::Duration;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use wasmtime::{Engine, ResourceLimiter, Store, Trap};
 
@@ -11,7 +13,11 @@ use super::limits::{
     GUEST_FUEL_MAX, GUEST_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_BYTES_MAX,
     GUEST_TABLE_ELEMENTS_MAX, GUEST_TABLES_MAX,
 };
-use super::watchdog::Watchdog;
+
+/// Fuel after which a guest hands control back, so that the deadline is looked at: a millisecond's worth
+/// of machine code, some ten of interpreted code. What one instruction copies or fills costs a unit a
+/// byte (wasmtime's `VariableOperatorCost`), so no instruction takes longer than its fuel.
+const FUEL_PER_TURN: u64 = 2_000_000;
 
 /// What one call took. The same component and request take the same anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,20 +88,24 @@ impl ResourceLimiter for Bounds {
 pub(super) fn call<R>(
     engine: &Engine,
     policy: &PolicyPre<Bounds>,
-    watchdog: &Watchdog,
     deadline: Duration,
-    call: impl FnOnce(&Guest, &mut Store<Bounds>) -> wasmtime::Result<R>,
+    call: impl AsyncFnOnce(&Guest, &mut Store<Bounds>) -> wasmtime::Result<R>,
 ) -> Result<(R, Consumption), NoDecision> {
-    let _ticking = watchdog.watch();
+    let late = || NoDecision::Deadline { deadline };
+    let begun = Instant::now();
     let mut store = Store::new(engine, Bounds::default());
     store.limiter(|bounds| bounds);
-    store.epoch_deadline_trap();
-    store.set_epoch_deadline(Watchdog::epochs(deadline));
     let instance = store
         .set_fuel(GUEST_FUEL_MAX)
-        .and_then(|()| policy.instantiate(&mut store))
-        .map_err(|error| bound_or_trap(&error, deadline).unwrap_or(NoDecision::Host(error)))?;
-    let answer = call(instance.tollgate_policy_gate(), &mut store);
+        .and_then(|()| store.fuel_async_yield_interval(Some(FUEL_PER_TURN)))
+        .and_then(|()| {
+            let instantiated = policy.instantiate_async(&mut store);
+            drive(instantiated, begun, deadline).transpose()
+        })
+        .map_err(|error| bound_or_trap(&error).unwrap_or(NoDecision::Host(error)))?
+        .ok_or_else(late)?;
+    let called = call(instance.tollgate_policy_gate(), &mut store);
+    let answer = drive(called, begun, deadline).ok_or_else(late)?;
     let consumed = Consumption {
         fuel: GUEST_FUEL_MAX.saturating_sub(store.get_fuel().unwrap_or_default()),
         memory_bytes: store.data().memory_bytes,
@@ -105,17 +115,32 @@ pub(super) fn call<R>(
         // What is left is an argument or a result that does not fit the canonical ABI, such as an
         // address outside the guest's memory: a trap as well, found by the host.
         let reason = || NoDecision::Trap { reason: error.to_string() };
-        bound_or_trap(&error, deadline).unwrap_or_else(reason)
+        bound_or_trap(&error).unwrap_or_else(reason)
     })
 }
 
-fn bound_or_trap(error: &wasmtime::Error, deadline: Duration) -> Option<NoDecision> {
+/// Goes on with a guest that hands control back each [`FUEL_PER_TURN`]; `None` once the deadline is over.
+/// What is left of the guest's turn then is unwound, as by a trap.
+fn drive<T>(guest: impl Future<Output = T>, begun: Instant, deadline: Duration) -> Option<T> {
+    let mut guest = pin!(guest);
+    // Nobody has to wake it: it waits for nothing.
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(answer) = guest.as_mut().poll(&mut context) {
+            return Some(answer);
+        }
+        if begun.elapsed() >= deadline {
+            return None;
+        }
+    }
+}
+
+fn bound_or_trap(error: &wasmtime::Error) -> Option<NoDecision> {
     if let Some(&Exhausted { allowed, unit }) = error.downcast_ref() {
         return Some(NoDecision::Memory { allowed, unit });
     }
     Some(match error.downcast_ref()? {
         Trap::OutOfFuel => NoDecision::Fuel { fuel_max: GUEST_FUEL_MAX },
-        Trap::Interrupt => NoDecision::Deadline { deadline },
         trap => NoDecision::Trap { reason: trap.to_string() },
     })
 }

@@ -8,8 +8,7 @@ use wasmtime::WasmFeatures;
 /// Linear memory of one decision, in bytes.
 pub const GUEST_MEMORY_BYTES_MAX: usize = 256 << 20;
 
-/// Native stack of guest code, in bytes. Callers of [`Policy::decide`](super::Policy::decide) need
-/// a thread with twice that, which is what Rust gives a thread by default.
+/// Native stack of guest code, in bytes. It is a stack of the guest's own, whatever thread asks.
 pub const GUEST_STACK_BYTES_MAX: usize = 1 << 20;
 
 /// Elements of one table. The published policy has fewer than 2,000 indirect functions.

@@ -42,7 +42,6 @@ mod signed;
 mod slots;
 mod store;
 mod structure;
-mod watchdog;
 mod wire;
 
 pub use cache::CompileCache;

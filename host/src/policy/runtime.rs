@@ -28,7 +28,6 @@ use super::pins::PolicyPin;
 use super::slots::Slots;
 use super::store;
 use super::structure;
-use super::watchdog::Watchdog;
 use super::wire::{self, Subject};
 
 /// The host's own tables in every target catalog: no payload may name them. They are part of the
@@ -75,7 +74,6 @@ struct Inner {
     engine: Engine,
     allocation: Allocation,
     compiled: Option<Compiled>,
-    watchdog: Watchdog,
     slots: Slots,
     call_deadline: Duration,
 }
@@ -106,9 +104,8 @@ impl PolicyRuntime {
         let compiled = cache::open(&cache);
         let (engine, allocation) =
             engine::build(slots, backend, allocation).map_err(RuntimeError::Engine)?;
-        let watchdog = Watchdog::start(&engine).map_err(RuntimeError::Watchdog)?;
         let slots = Slots::new(slots);
-        let inner = Inner { engine, allocation, compiled, watchdog, slots, call_deadline };
+        let inner = Inner { engine, allocation, compiled, slots, call_deadline };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -187,7 +184,7 @@ impl PolicyRuntime {
         let pre = Linker::new(engine).instantiate_pre(&component).map_err(LoadError::Contract)?;
         let pre = PolicyPre::new(pre).map_err(LoadError::Contract)?;
         let description = self
-            .call(&pre, |guest, store| guest.call_describe(store))
+            .call(&pre, async |guest, store| guest.call_describe(store).await)
             .and_then(|(description, _)| answer::description(description))
             .map_err(LoadError::Describe)?;
         Ok(Loaded { pre, description, exports })
@@ -196,11 +193,14 @@ impl PolicyRuntime {
     fn call<R>(
         &self,
         pre: &PolicyPre<Bounds>,
-        call: impl FnOnce(&bindings::gate::Guest, &mut wasmtime::Store<Bounds>) -> wasmtime::Result<R>,
+        call: impl AsyncFnOnce(
+            &bindings::gate::Guest,
+            &mut wasmtime::Store<Bounds>,
+        ) -> wasmtime::Result<R>,
     ) -> Result<(R, Consumption), NoDecision> {
-        let Inner { engine, watchdog, slots, call_deadline, .. } = &*self.inner;
+        let Inner { engine, slots, call_deadline, .. } = &*self.inner;
         let _slot = slots.take();
-        instance::call(engine, pre, watchdog, *call_deadline, call)
+        instance::call(engine, pre, *call_deadline, call)
     }
 }
 
@@ -284,8 +284,7 @@ impl Policy {
     /// Decides on one payload, in a fresh instance.
     ///
     /// Blocks for as long as the policy computes (microseconds to a second) and, when all slots are
-    /// taken, until one is free: call it from a thread that may block, with a stack of at least
-    /// 2 MiB.
+    /// taken, until one is free: call it from a thread that may block.
     ///
     /// # Errors
     ///
@@ -311,7 +310,7 @@ impl Policy {
         let asked =
             bindings::gate::Request { payload, catalog: catalog.as_str(), protected_tables };
         let (answer, consumed) =
-            runtime.call(pre, |guest, store| guest.call_decide(store, asked))?;
+            runtime.call(pre, async |guest, store| guest.call_decide(store, asked).await)?;
         let asked = Asked::new(payload, catalog.as_str(), protected_tables);
         let outcome = answer::outcome(answer, &asked)?;
         let payload_digest = Digest::of(payload);
