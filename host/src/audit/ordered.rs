@@ -13,9 +13,6 @@ use std::thread;
 /// Results per worker that may wait for an earlier one.
 const WINDOW_PER_WORKER: usize = 16;
 
-/// Native stack of a worker, in bytes: four times what guest code may use of it.
-const STACK_BYTES: usize = 4 << 20;
-
 struct Progress<R> {
     state: Mutex<State<R>>,
     changed: Condvar,
@@ -58,7 +55,7 @@ pub(super) fn map<T, R: Send>(
         // Whatever happens on this thread or another, nobody waits for someone who is gone.
         let _stop = StopOnDrop(&progress);
         for _ in 0..workers {
-            thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || {
+            thread::Builder::new().spawn_scoped(scope, || {
                 let stop = StopOnDrop(&progress);
                 while let Some((index, item)) = progress.take(&items, window) {
                     progress.put(index, work(item));
