@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::contract::ContractProblem;
-use super::grants::GrantFinding;
+use super::grants::{GrantFinding, GrantReach};
 use crate::blame::Blame;
 use crate::ids::Catalog;
 use crate::session::{Flavour, PinMismatch, ServerFailure, ServerVersion};
@@ -220,6 +220,13 @@ impl TargetError {
                 "take from PUBLIC what everyone has, as a new MariaDB gives it: `REVOKE ALL PRIVILEGES, \
                  GRANT OPTION FROM PUBLIC`; for the rest, `tollgate target grants` prints the SQL of a \
                  confined account"
+            }
+            Self::GrantsBeyond { findings }
+                if findings.iter().any(|it| it.reach == GrantReach::TestCatalogs) =>
+            {
+                "run `mysql_secure_installation`, which takes from everyone what they have in catalogs \
+                 called `test`; for the rest, `tollgate target grants` prints the SQL of a confined \
+                 account"
             }
             Self::GrantsMissing { .. } => {
                 "grant the target's account what `tollgate target grants` prints"

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
+use uuid::Uuid;
 
 use super::connection::TargetWarning;
 use super::error::TargetError;
@@ -15,6 +16,13 @@ use crate::session::{Flavour, GrantLine, GrantReading, Rights, ServerFailure, Se
 
 /// Roles that could not be read before the rest is not tried: each costs round trips.
 const UNREAD_ROLE_COUNT_MAX: usize = 8;
+
+/// How the names of catalogs begin that old installations open to everyone.
+const TEST_PREFIX: &str = "test_";
+/// `ER_BAD_DB_ERROR`.
+const UNKNOWN_CATALOG: u16 = 1049;
+/// `ER_DBACCESS_DENIED_ERROR`.
+const CATALOG_DENIED: u16 = 1044;
 
 /// Catalogs every account sees, and can change nothing in.
 const ALWAYS_VISIBLE: &[&str] = &["information_schema", "performance_schema"];
@@ -37,6 +45,10 @@ pub(super) async fn check(
             grants.visible(catalog);
         }
     }
+    let is_test_open = !sees_all && is_test_open(conn).await.map_err(TargetError::target)?;
+    if is_test_open {
+        grants.found(Vec::new(), GrantReach::TestCatalogs);
+    }
     let findings = grants.named(config.control.endpoint.catalog());
     if !findings.is_empty() && config.grant_check == GrantCheck::Enforce {
         return Err(TargetError::GrantsBeyond { findings });
@@ -45,7 +57,9 @@ pub(super) async fn check(
     if grants.has_wildcard {
         warnings.push(TargetWarning::GrantWildcard);
     }
-    match purpose.lack(&rights) {
+    // Then no grant says what the account has in a catalog of such a name.
+    let is_known = !(is_test_open && config.catalog.as_str().starts_with(TEST_PREFIX));
+    match purpose.lack(&rights).filter(|_| is_known) {
         Some(Lack::Rights(missing)) if config.grant_check == GrantCheck::Enforce => {
             return Err(TargetError::GrantsMissing { catalog: config.catalog.clone(), missing });
         }
@@ -160,9 +174,25 @@ async fn show(conn: &mut Conn, statement: &str) -> Result<Vec<GrantLine>, Server
     Ok(lines.iter().map(|line| GrantLine::of(line)).collect())
 }
 
+/// Whether everyone may do everything in catalogs of that [name](TEST_PREFIX), those that are yet to be created
+/// included: as installations of MySQL up to 5.6 have it from the start (5.6 manual, "Securing the
+/// Initial MySQL Accounts"), and `SHOW GRANTS` shows nothing of.
+///
+/// A server tells that there is no such catalog (`ER_BAD_DB_ERROR`) only to who has a right in it, and
+/// denies it to everyone else (`ER_DBACCESS_DENIED_ERROR`).
+async fn is_test_open(conn: &mut Conn) -> Result<bool, ServerFailure> {
+    let nobody_s = format!("{TEST_PREFIX}{}", Uuid::new_v4().simple());
+    match conn.query_drop(format!("USE `{nobody_s}`")).await {
+        Err(mysql_async::Error::Server(error)) if error.code == UNKNOWN_CATALOG => Ok(true),
+        Err(mysql_async::Error::Server(error)) if error.code == CATALOG_DENIED => Ok(false),
+        Err(error) => Err(ServerFailure::of(&error)),
+        Ok(()) => Err(ServerFailure::Unreadable),
+    }
+}
+
 /// The other catalogs the account sees: those it has any privilege in, however it came to it
-/// (manual, "SHOW DATABASES Statement"). That covers what `SHOW GRANTS` leaves out: privileges of
-/// everyone, as the `test` catalog of old installations has them.
+/// (manual, "SHOW DATABASES Statement"). That covers what `SHOW GRANTS` leaves out of catalogs that are
+/// there: privileges of everyone, as the `test` catalog of old installations has them.
 async fn visible_catalogs(
     conn: &mut Conn,
     reading: GrantReading<'_>,

@@ -17,6 +17,8 @@ pub enum GrantReach {
     ControlCatalog,
     /// Every catalog a pattern matches.
     Pattern(String),
+    /// Every catalog whose name begins with `test_`, as everyone has them in old installations.
+    TestCatalogs,
     /// Another account, by `PROXY`.
     Account,
     /// Other accounts, by `GRANT OPTION`: what is granted to this one can be passed on.
@@ -68,6 +70,9 @@ impl GrantReach {
             }
             Self::Catalog(name) => write!(f, "{privileges} on the catalog `{name}`"),
             Self::ControlCatalog => f.write_str("it reaches the control catalog"),
+            Self::TestCatalogs => {
+                f.write_str("every catalog whose name begins with `test_` is open to every account")
+            }
             Self::Pattern(text) => {
                 write!(f, "{privileges} on every catalog that matches `{text}`")
             }

@@ -1,5 +1,6 @@
 //! An account that reaches beyond its catalog is no target account.
 
+use mysql_async::prelude::Queryable as _;
 use tollgate::target::{GrantReach, TargetError, TargetWarning, grants_sql};
 use tollgate_tests::server::Flavour;
 
@@ -115,6 +116,29 @@ async fn a_catalog_that_is_open_to_everyone_is_found() {
     let place = Place::on(Flavour::MariaDb).await;
     place.server.execute(&["CREATE DATABASE test", "GRANT SELECT ON test.* TO PUBLIC"]).await;
     assert_eq!(reaches(&place).await, [GrantReach::Catalog("test".to_owned())]);
+}
+
+/// As MySQL 5.6 is installed: `mysql_system_tables_data.sql` writes these rows. `SHOW GRANTS` is silent on
+/// them, and no such catalog is there to be seen.
+#[tokio::test]
+async fn what_an_old_installation_gives_everyone_is_found() {
+    for flavour in Flavour::available() {
+        let place = Place::on(flavour).await;
+        open(&place.config()).await.unwrap().close().await;
+        let row = r"INSERT INTO mysql.db (Host, Db, User, Select_priv, Create_priv) \
+                    VALUES ('%', 'test\\_%', '', 'Y', 'Y')";
+        place.server.execute(&[row, "FLUSH PRIVILEGES"]).await;
+        // The server itself tells whether it reads such rows so.
+        let mut account = place.server.connect(USER, PASSWORD, None).await;
+        let is_open = account.query_drop("CREATE DATABASE test_evil").await.is_ok();
+        assert!(is_open || flavour != Flavour::Mysql56);
+        if is_open {
+            place.server.execute(&["DROP DATABASE test_evil"]).await;
+            assert_eq!(reaches(&place).await, [GrantReach::TestCatalogs], "{flavour}");
+        } else {
+            open(&place.config()).await.unwrap().close().await;
+        }
+    }
 }
 
 #[tokio::test]
