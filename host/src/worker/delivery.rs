@@ -157,13 +157,14 @@ async fn installed(shared: &Shared, code: &ExecutorCode) -> Result<Arc<dyn Execu
     if !matches!(found, Err(ExecutorUnavailable::TargetIncomplete(_))) {
         return found.map_err(|error| error.to_string());
     }
+    let began = Instant::now();
     let missing = match shared.registry.status().await.sql_target {
         SqlTargetState::Incomplete { missing } => missing,
         SqlTargetState::Ready { .. } | SqlTargetState::Disabled => Vec::new(),
     };
     let listed: Vec<String> =
         missing.iter().map(|it| format!("{}: {}", it.key, it.message)).collect();
-    shared.readiness.looked(missing);
+    shared.readiness.looked(began, missing);
     shared.registry.executor(code).map_err(|error| {
         if listed.is_empty() {
             return error.to_string();

@@ -231,14 +231,18 @@ impl Watch {
         self.met(Finder::Link, vec![cause]);
     }
 
-    /// What a look at the target found missing; nothing, when it found it ready.
-    pub(super) fn looked(&self, missing: Vec<Missing>) {
+    /// What a look at the target found missing that began then; nothing, when it found it ready. What a
+    /// step met since is newer, and stays.
+    pub(super) fn looked(&self, began: Instant, missing: Vec<Missing>) {
         let (target, control) = by_side(missing);
+        let take = |trouble: &mut Option<Watched>| {
+            trouble.take_if(|watched| watched.met_at <= began).is_some()
+        };
         if control.is_empty() {
-            self.is_over(Side::Control, |found| found.beside.take().is_some());
+            self.is_over(Side::Control, |found| take(&mut found.beside));
             // Without the control catalog nothing was verified of the target.
             if target.is_empty() {
-                self.is_over(Side::Target, |found| found.look.take().is_some());
+                self.is_over(Side::Target, |found| take(&mut found.look));
             }
         }
         self.met(Finder::Look, target);
@@ -447,7 +451,7 @@ mod tests {
         let now = watch.now(false).control.unwrap();
         assert_eq!(Some(now.since), since);
         assert_eq!(now.causes, cause("control-access-denied"), "the last one is told");
-        watch.looked(Vec::new());
+        watch.looked(Instant::now(), Vec::new());
         assert!(!watch.now(false).is_ready());
         watch.answers();
         assert!(watch.now(false).is_ready() && !watch.now(true).is_ready());
@@ -459,10 +463,10 @@ mod tests {
         let watch = Watch::default();
         let codes =
             || -> Vec<&str> { watch.now(true).reasons().iter().map(NotReady::code).collect() };
-        watch.looked(cause("target-timed-out"));
+        watch.looked(Instant::now(), cause("target-timed-out"));
         watch.is_away(one("control-statement-timeout"));
         assert_eq!(codes(), ["draining", "control-unreachable", "target-unreachable"]);
-        watch.looked(cause("ledger-missing"));
+        watch.looked(Instant::now(), cause("ledger-missing"));
         watch.is_away(one("control-access-denied"));
         assert_eq!(codes(), ["draining", "control-unusable", "target-unusable"]);
         assert!(codes().iter().all(|code| NotReady::CODES.contains(code)));
@@ -475,7 +479,7 @@ mod tests {
     fn what_a_claim_met_is_over_with_a_claim_or_when_no_step_waits() {
         let watch = Watch::default();
         watch.not_claimed(one("ledger-statement-refused"));
-        watch.looked(Vec::new());
+        watch.looked(Instant::now(), Vec::new());
         assert_eq!(codes(&watch), ["target-unusable"], "a look claims nothing");
         watch.applied();
         assert_eq!(codes(&watch), [""; 0]);
@@ -496,7 +500,8 @@ mod tests {
     fn what_a_look_finds_is_over_with_a_look() {
         let watch = Watch::default();
         for found in [
-            Watch::looked as fn(&Watch, Vec<Missing>),
+            (|watch: &Watch, causes: Vec<Missing>| watch.looked(Instant::now(), causes))
+                as fn(&Watch, Vec<Missing>),
             |watch: &Watch, mut causes: Vec<Missing>| {
                 watch.not_opened(causes.remove(0));
             },
@@ -504,9 +509,22 @@ mod tests {
             found(&watch, cause("grants-missing"));
             watch.applied();
             assert_eq!(codes(&watch), ["target-unusable"], "a session that is kept shows nothing");
-            watch.looked(Vec::new());
+            watch.looked(Instant::now(), Vec::new());
             assert_eq!(codes(&watch), [""; 0]);
         }
+    }
+
+    #[test]
+    fn a_look_that_began_earlier_does_not_end_what_a_step_met_since() {
+        let watch = Watch::default();
+        let began = Instant::now();
+        std::thread::sleep(Duration::from_millis(1));
+        watch.not_opened(one("target-unreachable"));
+        watch.not_opened(one("control-unreachable"));
+        watch.looked(began, Vec::new());
+        assert_eq!(codes(&watch), ["control-unreachable", "target-unreachable"]);
+        watch.looked(Instant::now(), Vec::new());
+        assert_eq!(codes(&watch), [""; 0]);
     }
 
     #[tokio::test]
@@ -525,15 +543,15 @@ mod tests {
     #[test]
     fn the_control_catalog_beside_the_target_is_not_said_to_be_the_target() {
         let watch = Watch::default();
-        watch.looked(cause("grants-missing"));
-        watch.looked(cause("control-access-denied"));
+        watch.looked(Instant::now(), cause("grants-missing"));
+        watch.looked(Instant::now(), cause("control-access-denied"));
         watch.answers();
         let both = ["control-unusable", "target-unusable"];
         assert_eq!(codes(&watch), both, "nothing was verified of the target");
-        watch.looked(cause("control-catalog-equal"));
+        watch.looked(Instant::now(), cause("control-catalog-equal"));
         assert_eq!(codes(&watch), ["target-unusable"], "the target is at a wrong place");
         watch.not_opened(one("control-too-many-sessions"));
-        watch.looked(Vec::new());
+        watch.looked(Instant::now(), Vec::new());
         assert_eq!(codes(&watch), [""; 0]);
     }
 
@@ -542,7 +560,7 @@ mod tests {
         let watch = Watch::default();
         watch.not_claimed(one("ledger-statement-refused"));
         let since = watch.now(false).target.unwrap().since;
-        watch.looked(cause("grants-missing"));
+        watch.looked(Instant::now(), cause("grants-missing"));
         let target = watch.now(false).target.unwrap();
         assert_eq!(target.since, since);
         assert_eq!(keys(&target.causes), ["grants-missing", "ledger-statement-refused"]);

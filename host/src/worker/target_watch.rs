@@ -8,7 +8,7 @@
 //! target is found ready, the outbox is asked whether a step still waits for what the claim met; when
 //! none does, it is over.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::readiness::Met;
@@ -30,14 +30,15 @@ const ASK_BUDGET: Duration = Duration::from_secs(5);
 /// by the registry.
 pub(super) async fn keep(shared: &Shared) {
     loop {
+        let began = Instant::now();
         match shared.registry.status().await.sql_target {
             // There is nothing to look at, now or later.
             SqlTargetState::Disabled => return std::future::pending().await,
             SqlTargetState::Ready { .. } => {
-                shared.readiness.looked(Vec::new());
+                shared.readiness.looked(began, Vec::new());
                 settle(shared).await;
             }
-            SqlTargetState::Incomplete { missing } => shared.readiness.looked(missing),
+            SqlTargetState::Incomplete { missing } => shared.readiness.looked(began, missing),
         }
         if !shared.readiness.keeps_from_target() {
             tokio::select! {
