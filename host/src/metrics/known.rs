@@ -131,6 +131,7 @@ pub(super) const ISOLATION: &[&str] = &[
     "cluster-not-ready",
     "binlog-statements",
     "grants-beyond-catalog",
+    "grants-missing",
     "session-contract-unsupported",
     "session-not-pinned",
 ];
