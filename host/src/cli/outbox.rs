@@ -9,7 +9,7 @@ use tollgate::control::{Control, ControlConnection};
 use tollgate::ids::{EnvironmentCode, StepKey};
 use tollgate::outbox::{
     AttentionFilter, Belonging, Counts, ListedStep, Outbox as ControlOutbox, OutboxFault,
-    RetryError, Status,
+    RetryError, Status, UnreadableStep,
 };
 use tollgate::plan::PlanCode;
 
@@ -193,6 +193,8 @@ pub(super) struct Shown {
     counts: Counts,
     /// All steps of one plan, or those that need attention.
     steps: Vec<ListedStep>,
+    /// Rows among those that need attention that do not read.
+    unreadable: Vec<UnreadableStep>,
     /// Where steps are due that this configuration's workers do not take.
     elsewhere: Vec<Belonging>,
 }
@@ -222,26 +224,31 @@ async fn read(
     plan: Option<&PlanCode>,
 ) -> Result<Shown, OutboxFault> {
     let counts = outbox.counts(connection, plan).await?;
-    let steps = match plan {
-        Some(plan) => outbox.plan_steps(connection, plan).await?,
-        None => outbox.needing_attention(connection, ATTENTION_COUNT_MAX).await?,
+    let (steps, unreadable) = match plan {
+        Some(plan) => (outbox.plan_steps(connection, plan).await?, Vec::new()),
+        None => {
+            let found = outbox.needing_attention(connection, ATTENTION_COUNT_MAX).await?;
+            (found.steps, found.unreadable)
+        }
     };
     let elsewhere = match plan {
         Some(_) => Vec::new(),
         None => outbox.due_elsewhere(connection).await?,
     };
-    Ok(Shown { counts, steps, elsewhere })
+    Ok(Shown { counts, steps, unreadable, elsewhere })
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CountsLine<'a> {
     counts: &'a Counts,
+    unreadable: &'a [UnreadableStep],
 }
 
 impl Shown {
     fn json(&self) -> String {
-        let counts = output::json_line(&CountsLine { counts: &self.counts });
+        let counts =
+            output::json_line(&CountsLine { counts: &self.counts, unreadable: &self.unreadable });
         counts + &self.steps.iter().map(output::json_line).collect::<String>()
     }
 
@@ -265,6 +272,15 @@ impl Shown {
         if !self.steps.is_empty() {
             text.push('\n');
             text.push_str(&table(&self.steps));
+        }
+        for UnreadableStep { id, step_key, column, .. } in &self.unreadable {
+            let key = visible_line(step_key);
+            let _ = writeln!(
+                text,
+                "\nrow {id} (`{key}`): its `{column}` does not read as this version writes it\n    \
+                 next: restore the row from a backup, then `tollgate outbox retry {}`",
+                output::quoted(&key)
+            );
         }
         text
     }

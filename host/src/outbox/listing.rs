@@ -76,6 +76,29 @@ pub struct ListedStep {
     pub completed_at: Option<String>,
 }
 
+/// What needs a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NeedingAttention {
+    /// Steps, the longest waiting first.
+    pub steps: Vec<ListedStep>,
+    /// Rows that do not read, of the same: they hide no other.
+    pub unreadable: Vec<UnreadableStep>,
+}
+
+/// A row that this version does not understand: another hand's, or a newer version's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct UnreadableStep {
+    /// The row's `id`.
+    pub id: u64,
+    /// Its key as it stands there; it may be no step's key.
+    pub step_key: String,
+    /// The column that does not read.
+    pub column: &'static str,
+}
+
 impl Outbox {
     /// The steps of a plan, forward and then compensations, in their order.
     ///
@@ -101,12 +124,23 @@ impl Outbox {
         &self,
         connection: &mut ControlConnection,
         limit: u32,
-    ) -> Result<Vec<ListedStep>, OutboxFault> {
+    ) -> Result<NeedingAttention, OutboxFault> {
         let query = format!(
             "{} WHERE status = 'NEEDS_ATTENTION' ORDER BY not_before, id LIMIT ?",
             select()
         );
-        list(connection, &query, vec![limit.into()]).await
+        let mut found = NeedingAttention::default();
+        for row in &sql::rows(connection, &query, vec![limit.into()]).await? {
+            match listed(row) {
+                Ok(step) => found.steps.push(step),
+                Err(OutboxFault::Unreadable { column }) => {
+                    let (id, step_key) = (row.required("id")?, row.required("step_key")?);
+                    found.unreadable.push(UnreadableStep { id, step_key, column });
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(found)
     }
 
     /// One step; none when nobody enqueued it.
@@ -194,7 +228,8 @@ impl Outbox {
     }
 
     /// How many steps are in which status, of one plan or of all. Of all it reads an index to its
-    /// end: for people, not for monitors that ask every second.
+    /// end: for people, not for monitors that ask every second. A status that this version does not know
+    /// is a newer one's; where all are counted it is logged and left out.
     ///
     /// # Errors
     ///
@@ -204,7 +239,10 @@ impl Outbox {
         connection: &mut ControlConnection,
         plan: Option<&PlanCode>,
     ) -> Result<Counts, OutboxFault> {
-        count_steps(connection, plan).await
+        match plan {
+            Some(_) => count_steps(connection, plan).await,
+            None => count_known(connection).await,
+        }
     }
 
     /// Whether there is nothing a worker of this environment could still do: no step is due now or later, and none is
@@ -248,29 +286,53 @@ impl Outbox {
     }
 }
 
+/// Of all steps, those whose status this version knows.
+async fn count_known(connection: &mut ControlConnection) -> Result<Counts, OutboxFault> {
+    let mut counts = Counts::new();
+    for row in count_rows(connection, None).await? {
+        match row.required("status") {
+            Ok(status) => {
+                counts.insert(status, row.required("step_count")?);
+            }
+            Err(_) => tracing::warn!(
+                status = row.text("status")?,
+                "steps are in a status that this version does not know: they are not counted"
+            ),
+        }
+    }
+    Ok(counts)
+}
+
 /// See [`Outbox::counts`].
 pub(super) async fn count_steps(
     connection: &mut ControlConnection,
     plan: Option<&PlanCode>,
 ) -> Result<Counts, OutboxFault> {
+    let mut counts = Counts::new();
+    for row in count_rows(connection, plan).await? {
+        counts.insert(row.required("status")?, row.required("step_count")?);
+    }
+    Ok(counts)
+}
+
+async fn count_rows(
+    connection: &mut ControlConnection,
+    plan: Option<&PlanCode>,
+) -> Result<Vec<Columns>, OutboxFault> {
     let (condition, values) = match plan {
         Some(plan) => ("WHERE plan_code = ?", vec![Value::from(plan.as_str())]),
         None => ("", Vec::new()),
     };
     let query =
         format!("SELECT status, COUNT(*) AS step_count FROM {TABLE} {condition} GROUP BY status");
-    let mut counts = Counts::new();
-    for row in sql::rows(connection, &query, values).await? {
-        counts.insert(row.required("status")?, row.required("step_count")?);
-    }
-    Ok(counts)
+    sql::rows(connection, &query, values).await
 }
 
 fn select() -> String {
     let time = |column: &str| format!("DATE_FORMAT({column}, '%Y-%m-%dT%H:%i:%s.%fZ') AS {column}");
     let times = ["lease_deadline", "created_at", "updated_at", "completed_at"].map(time).join(", ");
     format!(
-        "SELECT id, environment_code, plan_code, position, step, executor_code, status, attempt_count, \
+        "SELECT id, step_idempotency_key AS step_key, environment_code, plan_code, position, step, executor_code, status, attempt_count, \
          failure_count, lost_count, {times}, DATE_FORMAT(not_before, '%Y-%m-%dT%H:%i:%s.%fZ') AS due_at, \
          COALESCE(lease_deadline <= UTC_TIMESTAMP(6), 0) AS lease_is_over, external_receipt, \
          last_error_code, last_error FROM {TABLE}"

@@ -54,7 +54,7 @@ pub use compensate::{CompensateError, Compensated, CompensationProblem};
 pub use environment::Belonging;
 pub use fault::OutboxFault;
 pub use forward::FORWARD_RECEIPT_LOST;
-pub use listing::{Counts, ListedStep};
+pub use listing::{Counts, ListedStep, NeedingAttention, UnreadableStep};
 pub use record::{ClaimLost, Recorded};
 pub use report::{Reason, Report};
 pub use rights::{RIGHTS, WORKER_RIGHTS};

@@ -7,6 +7,8 @@ use axum::response::{IntoResponse, Response};
 use super::assets;
 use crate::clock::utc_now;
 use crate::ids::EnvironmentCode;
+use crate::ledger::UnreadableRow;
+use crate::outbox::UnreadableStep;
 use crate::text::{visible, with_causes};
 
 /// Characters of a text that are shown at once; the rest is a click away.
@@ -152,6 +154,25 @@ impl Trouble {
     pub(super) fn new(what: &'static str, code: &str, message: &str, help: &str) -> Self {
         let (message, help) = (Prose::of(message), Prose::of(help));
         Self { what, code: code.to_owned(), message, help }
+    }
+
+    /// Of a row of the outbox that needs a person and does not read.
+    pub(super) fn of_step(row: &UnreadableStep) -> Self {
+        let UnreadableStep { id, step_key, column, .. } = row;
+        Self::of_row("A step cannot be read", "outbox-unreadable", (*id, step_key, column))
+    }
+
+    /// Of a row of the ledger that is not settled and does not read.
+    pub(super) fn of_receipt(row: &UnreadableRow) -> Self {
+        let UnreadableRow { id, key, column } = row;
+        let key = key.as_deref().unwrap_or("?");
+        Self::of_row("A receipt cannot be read", "ledger-unreadable", (*id, key, column))
+    }
+
+    /// The key may be anything: it is shown as a literal, with what is not visible escaped.
+    fn of_row(what: &'static str, code: &str, (id, key, column): (u64, &str, &str)) -> Self {
+        let message = format!("row {id}, {key:?}: its `{column}` is not as this version writes it");
+        Self::new(what, code, &message, "restore the row from a backup")
     }
 }
 

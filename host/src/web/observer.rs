@@ -16,7 +16,7 @@ use crate::control::{Control, ControlConnection};
 use crate::executor::{PolicyStatus, RegistryStatus, StatusReader, session_contract};
 use crate::ids::{Catalog, EnvironmentCode, StepKey};
 use crate::ledger::{Filter, Ledger, LedgerOptions, Page, Receipt, StandingCounts};
-use crate::outbox::{Counts, ListedStep, Outbox, OutboxFault, Status};
+use crate::outbox::{Counts, ListedStep, NeedingAttention, Outbox, OutboxFault, Status};
 use crate::paging::{Place, Slice};
 use crate::plan::FolderCatalog;
 use crate::policy::Policy;
@@ -75,7 +75,7 @@ pub(super) struct LedgerOverview {
 /// What the outbox has to say at a glance.
 pub(super) struct OutboxOverview {
     pub(super) counts: Counts,
-    pub(super) attention: Vec<ListedStep>,
+    pub(super) attention: NeedingAttention,
     pub(super) oldest_due: Option<Duration>,
 }
 

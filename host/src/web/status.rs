@@ -16,7 +16,7 @@ use super::link;
 use super::observer::{ATTENTION_MAX, LedgerOverview, Observer, OutboxOverview};
 use crate::executor::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
 use crate::ledger::{Receipt, Standing};
-use crate::outbox::{ListedStep, Status};
+use crate::outbox::{ListedStep, NeedingAttention, Status};
 use crate::text::visible;
 
 /// Seconds after which a page that could not wait for the target asks again.
@@ -259,11 +259,13 @@ impl Attention {
         let limit = usize::try_from(ATTENTION_MAX).unwrap_or(usize::MAX);
         match outbox {
             Some(Ok(outbox)) => {
-                is_cut |= outbox.attention.len() >= limit;
-                for step in &outbox.attention {
+                let NeedingAttention { steps, unreadable, .. } = &outbox.attention;
+                is_cut |= steps.len() + unreadable.len() >= limit;
+                for step in steps {
                     seen.insert(step.step_key.clone());
                     items.push(of_step(step));
                 }
+                troubles.extend(unreadable.iter().map(Trouble::of_step));
             }
             Some(Err(trouble)) => troubles.push(trouble.clone()),
             None => {}
@@ -273,6 +275,7 @@ impl Attention {
                 is_cut |= ledger.unsettled.receipts.len() >= limit;
                 let others = ledger.unsettled.receipts.iter().filter(|it| !seen.contains(&it.key));
                 items.extend(others.map(of_receipt));
+                troubles.extend(ledger.unsettled.unreadable.iter().map(Trouble::of_receipt));
             }
             Some(Err(trouble)) => troubles.push(trouble.clone()),
             None => {}

@@ -115,7 +115,7 @@ async fn a_step_that_takes_its_worker_down_each_time_needs_a_person_and_blocks_n
         fixture.submit(&plan("other", 1)).await;
         assert_eq!(fixture.claimed().await.as_deref(), Some("other:1"), "{flavour}");
         let mut connection = fixture.open().await;
-        let listed = fixture.outbox.needing_attention(&mut connection, 10).await.unwrap();
+        let listed = fixture.outbox.needing_attention(&mut connection, 10).await.unwrap().steps;
         assert_eq!(listed[0].step_key.as_str(), "poison:1", "{flavour}");
         assert_eq!(listed[0].last_error_code.as_deref(), Some("deliveries-lost"));
         assert_eq!((listed[0].lost_count, listed[0].failure_count), (3, 0));

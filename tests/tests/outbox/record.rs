@@ -84,7 +84,7 @@ async fn failures_back_off_and_then_need_a_person() {
         fixture.let_time_pass().await;
         assert_eq!(fixture.claimed().await, None, "{flavour}: a person has to look");
         let mut connection = fixture.open().await;
-        let listed = fixture.outbox.needing_attention(&mut connection, 10).await.unwrap();
+        let listed = fixture.outbox.needing_attention(&mut connection, 10).await.unwrap().steps;
         assert_eq!(listed.len(), 1);
         assert_eq!(listed[0].last_error_code.as_deref(), Some("statement-failed"));
         assert_eq!(listed[0].last_error.as_deref(), Some("a lock"));

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use tollgate::ids::Direction;
+use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::page::{InUse, LEDGER, Served};
 
 /// Keys of the list, in its order.
@@ -269,4 +271,20 @@ async fn hostile_texts_and_rows_are_shown_and_hide_nothing() {
     assert!(list.contains("<code>plugin_code</code> does not read"), "{list}");
     assert!(list.contains("edited by hand"), "{list}");
     assert!(keys(&list).contains(&"loyalty-1.0.0:1".to_owned()), "the others are there");
+}
+
+#[tokio::test]
+async fn a_receipt_that_does_not_read_is_not_taken_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = Chain::start().await;
+    chain.control().await;
+    let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
+    chain.deliver(&plugin, &plugin.step("up", Direction::Forward)).await;
+    let edit = "status = 'FAILED', execution_count = 50, executor_code = '?'";
+    chain.admin_run(&format!("UPDATE {LEDGER} SET {edit}")).await;
+    let served = Served::start(&chain, &[], &[], &folder.path().join("log"));
+    let page = served.get("/").body;
+    assert!(!page.contains("Nothing needs attention"), "{page}");
+    assert!(page.contains("A receipt cannot be read"), "{page}");
+    assert!(page.contains("<code>executor_code</code> is not as this version writes it"), "{page}");
 }

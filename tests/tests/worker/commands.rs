@@ -2,9 +2,11 @@
 
 use tollgate::outbox::{ExecutorChoice, Outbox};
 use tollgate::plan::Plan;
-use tollgate_tests::chain::{Chain, Plugin};
+use tollgate_tests::chain::{CONTROL, Chain, Plugin};
 use tollgate_tests::cli::{Run, binary, run};
+use tollgate_tests::page::Served;
 use tollgate_tests::process::{Process, submit, tollgate};
+use tollgate_tests::schema::Schema;
 
 const FORWARD: &str = "CREATE TABLE IF NOT EXISTS entry (id INT PRIMARY KEY)";
 const BACK: &str = "DROP TABLE IF EXISTS entry";
@@ -30,6 +32,43 @@ fn work_to(code: i32, chain: &Chain, plugin: &Plugin) -> String {
 
 fn command(chain: &Chain, arguments: &[&str]) -> Run {
     run(&mut tollgate(chain, &[], arguments))
+}
+
+/// A worker sets such a row aside. It must not take the others' place, nor the figures away.
+#[tokio::test]
+async fn a_row_that_does_not_read_hides_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = Chain::start().await;
+    let plugin = plugins();
+    assert_eq!(command(&chain, &["init", "control"]).code(), Some(0));
+    for plan in ["bad", "up"] {
+        assert_eq!(submit(&chain, &plugin, &plugin.document_of(plan, &["orders"])).code(), Some(0));
+    }
+    let outbox = format!("{CONTROL}.factory_plugin_control_outbox");
+    let damage = format!("UPDATE {outbox} SET step = '{{}}' WHERE plan_code = 'bad'");
+    let attention =
+        format!("UPDATE {outbox} SET status = 'NEEDS_ATTENTION' WHERE plan_code = 'up'");
+    chain.control_server().execute(&[&damage]).await;
+    work(&chain, &plugin);
+    chain.control_server().execute(&[&attention]).await;
+
+    let shown = command(&chain, &["outbox"]);
+    assert_eq!(shown.code(), Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.contains("up:1"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("row 1 (`bad:1`): its `step` does not read"), "{}", shown.stdout);
+    let lines = command(&chain, &["outbox", "--json"]).json_lines();
+    let schema = Schema::of("outbox");
+    lines.iter().for_each(|line| schema.assert_accepts(line));
+    assert_eq!(lines[0]["counts"]["NEEDS_ATTENTION"], 2);
+    assert_eq!(lines[0]["unreadable"][0]["stepKey"], "bad:1");
+
+    let served = Served::start(&chain, &[], &[], &folder.path().join("log"));
+    let page = served.get("/").body;
+    assert!(page.contains("up:1") && page.contains("bad:1"), "{page}");
+    let metrics = served.get("/metrics").body;
+    assert!(metrics.contains(r#"tollgate_source_up{source="control"} 1"#), "{metrics}");
+    let needing = r#"tollgate_outbox_steps{status="needs-attention"} 2"#;
+    assert!(metrics.contains(needing), "{metrics}");
 }
 
 #[tokio::test]
