@@ -163,6 +163,21 @@ async fn status_of_a_server_that_does_not_answer_is_bounded() {
 }
 
 #[tokio::test]
+async fn what_is_only_warned_of_is_told_with_its_help() {
+    let installation = Installation::ready().await;
+    assert_eq!(installation.tollgate(&["init", "control"]).code(), Some(0));
+    installation.server.execute(&[&format!("GRANT FILE ON *.* TO '{TARGET_USER}'@'%'")]).await;
+    for command in ["doctor", "status"] {
+        let run = installation.tollgate_with(&[("SQL_TARGET_GRANT_CHECK", "warn")], &[command]);
+        assert_eq!(run.code(), Some(0), "{command}: {}", run.stdout);
+        let help = "help: `tollgate target grants --catalog plugin_preview`";
+        assert!(run.stdout.contains("grants-beyond-catalog"), "{command}: {}", run.stdout);
+        assert!(run.stdout.contains(help), "{command}: {}", run.stdout);
+        assert!(!run.stdout.contains("run `tollgate doctor`"), "{command}: {}", run.stdout);
+    }
+}
+
+#[tokio::test]
 async fn doctor_names_the_next_command_until_there_is_none() {
     let installation = Installation::new().await;
     let next = |changes: &[(&str, &str)]| {
@@ -174,7 +189,11 @@ async fn doctor_names_the_next_command_until_there_is_none() {
     assert_eq!(code, 2);
     assert!(command.contains("FACTORY_PLUGIN_SQL_TARGET_ENABLED=true"), "{command}");
     let (code, command) = next(&[]);
-    assert_eq!((code, command.as_str()), (1, "`tollgate init target`"));
+    assert_eq!(code, 1);
+    assert!(
+        command.contains("used before") && command.contains("`tollgate init target`"),
+        "{command}"
+    );
 
     installation.server.execute(&[&format!("GRANT FILE ON *.* TO '{TARGET_USER}'@'%'")]).await;
     let (code, command) = next(&[]);
@@ -214,7 +233,8 @@ async fn doctor_names_the_next_command_until_there_is_none() {
     installation.server.execute(&[&format!("DROP TABLE {outbox}")]).await;
     let run = installation.tollgate(&["doctor"]);
     assert_eq!(run.code(), Some(0), "the control side may be another's: {}", run.stdout);
-    assert!(run.stdout.contains("`tollgate init control`"), "{}", run.stdout);
+    assert!(run.stdout.contains("next: `tollgate init control`"), "{}", run.stdout);
+    assert!(!run.stdout.contains("everything is in place"), "{}", run.stdout);
 
     for command in ["doctor", "status"] {
         let run = installation.tollgate_with(&[("EXECUTOR_CODE", "sql-jdbc:v9")], &[command]);

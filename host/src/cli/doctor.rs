@@ -27,7 +27,7 @@ Examples:
   tollgate doctor --variables
 
 Exit codes:
-  0  everything is in place
+  0  everything that steps need is in place; `next` says what is left for workers
   1  the target is not ready, the outbox has another shape, or a right on it is missing
   2  usage or configuration; the SQL target is disabled
   4  the policy is not the pinned one")]
@@ -55,30 +55,34 @@ impl Run for Doctor {
             Ok(config) => examine(&mut findings, &config, &policy)?,
             Err(errors) => broken(&mut findings, &errors),
         };
-        output::print(&findings.0)?;
+        output::print(&findings.text)?;
         Ok(exit)
     }
 }
 
 /// What was found, a line each.
 #[derive(Default)]
-struct Findings(String);
+struct Findings {
+    text: String,
+    has_notes: bool,
+}
 
 impl Findings {
     fn holds(&mut self, what: &str) {
-        let _ = writeln!(self.0, "ok       {what}");
+        let _ = writeln!(self.text, "ok       {what}");
     }
 
     fn note(&mut self, what: &str) {
-        let _ = writeln!(self.0, "note     {what}");
+        let _ = writeln!(self.text, "note     {what}");
+        self.has_notes = true;
     }
 
     fn is_missing(&mut self, what: &str) {
-        let _ = writeln!(self.0, "missing  {what}");
+        let _ = writeln!(self.text, "missing  {what}");
     }
 
     fn next(&mut self, what: &str) {
-        let _ = writeln!(self.0, "\nnext: {what}");
+        let _ = writeln!(self.text, "\nnext: {what}");
     }
 }
 
@@ -106,32 +110,56 @@ fn examine(findings: &mut Findings, config: &Config, policy: &Policy) -> Result<
     };
     let (environment, catalog) = (&target.environment, &target.catalog);
     findings.holds(&format!("configuration: environment {environment}, catalog {catalog}"));
-    let exit = configuration::block_on(async {
+    let outbox = configuration::block_on(async {
         match examine_target(findings, target, policy).await {
             Exit::Done => examine_outbox(findings, &target.control).await,
-            exit => exit,
+            exit => Err(exit),
         }
     })?;
-    if exit == Exit::Done {
-        if config.executor == ExecutorCode::sql_jdbc_v1() {
-            findings.holds("executor: steps are given to sql-jdbc:v1");
-            findings.next(
+    Ok(match outbox {
+        Ok(outbox) => examine_executor(findings, config, outbox),
+        Err(exit) => exit,
+    })
+}
+
+/// What was found of the outbox, where nothing is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutboxFound {
+    IsThere,
+    None,
+}
+
+/// The last thing to look at, so it also says what comes next.
+fn examine_executor(findings: &mut Findings, config: &Config, outbox: OutboxFound) -> Exit {
+    if config.executor == ExecutorCode::sql_jdbc_v1() {
+        findings.holds("executor: steps are given to sql-jdbc:v1");
+        findings.next(match outbox {
+            OutboxFound::None => {
+                "`tollgate init control`, then `tollgate work --releases DIR`; `tollgate execute` for a \
+                 single step needs no outbox"
+            }
+            OutboxFound::IsThere if findings.has_notes => {
                 "`tollgate work --releases DIR`, or `tollgate execute` for a single step; everything \
-                 is in place",
-            );
-        } else if config.executor != ExecutorCode::dry_run_v1() {
-            findings.is_missing(&format!(
-                "executor: no executor `{}` is installed; there are dry-run:v1 and sql-jdbc:v1",
-                config.executor
-            ));
-            findings.next("set `FACTORY_PLUGIN_EXECUTOR_CODE=sql-jdbc:v1`, or leave it out");
-            return Ok(Exit::NOT_READY);
-        } else {
-            findings.note(&format!("executor: steps are given to {}", config.executor));
-            findings.next("set `FACTORY_PLUGIN_EXECUTOR_CODE=sql-jdbc:v1` to run SQL");
-        }
+                 is in place, but read the notes above"
+            }
+            OutboxFound::IsThere => {
+                "`tollgate work --releases DIR`, or `tollgate execute` for a single step; everything \
+                 is in place"
+            }
+        });
+        return Exit::Done;
     }
-    Ok(exit)
+    if config.executor != ExecutorCode::dry_run_v1() {
+        findings.is_missing(&format!(
+            "executor: no executor `{}` is installed; there are dry-run:v1 and sql-jdbc:v1",
+            config.executor
+        ));
+        findings.next("set `FACTORY_PLUGIN_EXECUTOR_CODE=sql-jdbc:v1`, or leave it out");
+        return Exit::NOT_READY;
+    }
+    findings.note(&format!("executor: steps are given to {}", config.executor));
+    findings.next("set `FACTORY_PLUGIN_EXECUTOR_CODE=sql-jdbc:v1` to run SQL");
+    Exit::Done
 }
 
 async fn examine_target(
@@ -159,7 +187,8 @@ async fn examine_target(
         server.version()
     ));
     for warning in connection.warnings() {
-        findings.note(&format!("{}: {warning}", warning.code()));
+        let help = warning.help(connection.catalog());
+        findings.note(&format!("{}: {warning}\n           help: {help}", warning.code()));
     }
     let shape = receipts::ledger(config).check_shape(&mut connection).await;
     connection.close().await;
@@ -177,21 +206,23 @@ async fn examine_target(
                     findings.is_missing(&format!("ledger: {}: {problem}", problem.code()));
                 }
             }
-            let next = if error.is_missing() { "`tollgate init target`" } else { error.help() };
-            findings.next(next);
+            findings.next(error.help());
             Exit::NOT_READY
         }
     }
 }
 
 /// An outbox that is not there is no fault: the control side may be another's, which brings its own.
-async fn examine_outbox(findings: &mut Findings, config: &ControlConfig) -> Exit {
+async fn examine_outbox(
+    findings: &mut Findings,
+    config: &ControlConfig,
+) -> Result<OutboxFound, Exit> {
     let mut connection = match Control::new(config).open().await {
         Ok(connection) => connection,
         Err(error) => {
             findings.is_missing(&format!("control: {}", with_causes(&error)));
             findings.next(error.help());
-            return Exit::NOT_READY;
+            return Err(Exit::NOT_READY);
         }
     };
     let shape = Outbox::default().check_shape(&mut connection).await;
@@ -202,21 +233,25 @@ async fn examine_outbox(findings: &mut Findings, config: &ControlConfig) -> Exit
     };
     connection.close().await;
     if let Err(error) = rights {
-        findings.is_missing(&format!("control: {}: {}", error.code(), with_causes(&error)));
+        findings.is_missing(&format!("control: {}", with_causes(&error)));
         findings.next(&match &error {
             ControlError::GrantsMissing { .. } => grant_for_control(config),
             error => error.help().to_owned(),
         });
-        return Exit::NOT_READY;
+        return Err(Exit::NOT_READY);
     }
     match shape {
         Ok(()) => {
             findings.holds("outbox: it is there and has its shape, and the account has its rights");
+            Ok(OutboxFound::IsThere)
         }
-        Err(fault) if fault.is_missing() => findings.note(
-            "outbox: there is none in the control catalog; `tollgate work` needs one: \
-             `tollgate init control`",
-        ),
+        Err(fault) if fault.is_missing() => {
+            findings.note(
+                "outbox: there is none in the control catalog; `tollgate work` needs one: \
+                 `tollgate init control`",
+            );
+            Ok(OutboxFound::None)
+        }
         Err(fault) => {
             match &fault {
                 OutboxFault::Unfit(problems) => {
@@ -227,10 +262,9 @@ async fn examine_outbox(findings: &mut Findings, config: &ControlConfig) -> Exit
                 fault => findings.is_missing(&format!("outbox: {}", with_causes(fault))),
             }
             findings.next(fault.help());
-            return Exit::NOT_READY;
+            Err(Exit::NOT_READY)
         }
     }
-    Exit::Done
 }
 
 /// The command or edit for what a target lacks.

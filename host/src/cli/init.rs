@@ -1,10 +1,10 @@
 //! `tollgate init`: applies the scripts that have to be there before anything runs.
 
 use clap::{Args, Subcommand};
-use tollgate::config::{ControlConfig, SqlTargetConfig};
+use tollgate::config::{Config, ControlConfig, SqlTargetConfig};
 use tollgate::control::{Control, ControlError};
 use tollgate::ledger::{BootstrapError, Ledger, SCHEMA_VERSION, bootstrap};
-use tollgate::outbox::{self, ControlBootstrapError};
+use tollgate::outbox::{self, ControlBootstrapError, Outbox};
 use tollgate::target::{SessionContract, Target, TargetConnection, TargetError};
 
 use super::{Exit, Failure, Global, Run, configuration, output};
@@ -96,17 +96,32 @@ impl Run for InitTarget {
     fn run(self, global: &Global) -> Result<Exit, Failure> {
         let config = configuration::read(global)?;
         let target = configuration::sql_target(&config)?;
-        let what = match configuration::block_on(prepare(target))?? {
-            Prepared::Created => "created",
-            Prepared::WasThere => "was there already and has its shape",
+        let (what, next) = match configuration::block_on(prepare(target))?? {
+            Prepared::Created => {
+                let was_used = configuration::block_on(was_used(&config, &target.control))?;
+                ("created", if was_used { AFTER_A_LOSS } else { "`tollgate status`" })
+            }
+            Prepared::WasThere => ("was there already and has its shape", "`tollgate status`"),
         };
         output::print(&format!(
-            "the receipt ledger in `{}` {what} (schema version {SCHEMA_VERSION})\n\
-             next: `tollgate status`\n",
+            "the receipt ledger in `{}` {what} (schema version {SCHEMA_VERSION})\nnext: {next}\n",
             target.catalog
         ))?;
         Ok(Exit::Done)
     }
+}
+
+/// What comes after a new ledger on a target that had one.
+const AFTER_A_LOSS: &str = "this target was used before: restore the table's rows from a backup if there is \
+     one, then `tollgate outbox reconcile`";
+
+/// Whether the outbox has steps that were applied on this target. One that is not there or cannot be read
+/// does not tell.
+async fn was_used(config: &Config, control: &ControlConfig) -> bool {
+    let Ok(mut connection) = Control::new(control).read_only().open().await else { return false };
+    let applied = Outbox::of(config).applied_sql(&mut connection, 0, 1).await;
+    connection.close().await;
+    applied.is_ok_and(|steps| !steps.is_empty())
 }
 
 /// What was found of the ledger.

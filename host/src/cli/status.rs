@@ -13,7 +13,8 @@ use super::{Exit, Failure, Global, Run, configuration, output};
 
 /// Show the configured executor and whether the SQL target can be used
 ///
-/// Looks at the target for 5 seconds at most. Never shows a URL, a user or a password.
+/// Looks at the target for 5 seconds at most. `ready` is about the target alone: whether there is an
+/// outbox for workers, `tollgate doctor` tells. Never shows a URL, a user or a password.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

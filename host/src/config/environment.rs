@@ -1,6 +1,7 @@
 //! Where variables come from: the process, a file below it, or a map in a test.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::keys::PREFIX;
@@ -81,7 +82,10 @@ impl TomlFile {
     pub fn read(path: &Path) -> Result<Self, Vec<ConfigProblem>> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
-            let what = format!("the configuration file cannot be read: {}", error.kind());
+            let what = match error.kind() {
+                ErrorKind::NotFound => "the configuration file does not exist".to_owned(),
+                kind => format!("the configuration file cannot be read: {kind}"),
+            };
             let help = "give `--config` a readable UTF-8 file".to_owned();
             vec![ConfigProblem::new(&name, ProblemCode::UnreadableFile, what, help)]
         })?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
@@ -57,6 +57,9 @@ impl Reader<'_> {
         let read = std::fs::File::open(path)
             .and_then(|file| file.take(PASSWORD_FILE_BYTES_MAX + 1).read_to_string(&mut text));
         let message = match read {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                "the password file does not exist".to_owned()
+            }
             Err(error) => format!("the password file cannot be read: {}", error.kind()),
             Ok(bytes) if bytes as u64 > PASSWORD_FILE_BYTES_MAX => {
                 format!("the password file is larger than {PASSWORD_FILE_BYTES_MAX} bytes")

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::session_contract;
@@ -13,15 +13,14 @@ use super::status::{Missing, SqlTargetState};
 use crate::ids::{Catalog, EnvironmentCode};
 use crate::ledger::{Ledger, ShapeError, ShapeProblem};
 use crate::policy::Policy;
-use crate::target::{SessionContract, Target};
+use crate::target::{Awaited, Late, SessionContract, Target};
 use crate::text::with_causes;
 
 /// How long a status may take when the target does not answer. Shorter than people and probes wait.
 pub const STATUS_BUDGET: Duration = Duration::from_secs(5);
 
-/// How long a status is given again without looking, at least: a page that many people watch opens no
-/// more connections than one that nobody does. What took longer to find out is given again for as
-/// long as it took.
+/// How long a status is given again without looking, from the end of the look on: a page that many
+/// people watch opens no more connections than one that nobody does.
 const STATUS_FRESH: Duration = Duration::from_secs(1);
 
 /// The target as it is looked at.
@@ -32,7 +31,11 @@ pub(super) struct TargetProbe {
     contract: SessionContract,
     /// Whether everything held once. Every execution verifies it again for itself.
     was_ready: AtomicBool,
+    /// What the look that goes on waits for.
+    awaited: Awaited,
     last: Mutex<Option<Found>>,
+    /// The same for whoever does not wait for a look to end.
+    known: watch::Sender<Option<(SqlTargetState, Instant)>>,
 }
 
 /// What was found, and until when it is given again.
@@ -50,7 +53,9 @@ impl TargetProbe {
             ledger: Ledger::default(),
             contract: session_contract(&policy.description().session),
             was_ready: AtomicBool::new(false),
+            awaited: Awaited::default(),
             last: Mutex::new(None),
+            known: watch::Sender::default(),
         }
     }
 
@@ -71,38 +76,53 @@ impl TargetProbe {
         let deadline = Instant::now() + STATUS_BUDGET;
         // One look at a time: callers that wait get what the one before them found.
         let Ok(mut last) = tokio::time::timeout_at(deadline, self.last.lock()).await else {
-            return timed_out();
+            return self.timed_out();
         };
-        let begun = Instant::now();
-        if let Some(found) = last.as_ref().filter(|found| begun < found.fresh_until) {
+        let now = Instant::now();
+        if let Some(found) = last.as_ref().filter(|found| now < found.fresh_until) {
             return found.state.clone();
         }
         let looked = tokio::time::timeout_at(deadline, self.look()).await;
         let state = match looked {
             Ok(Ok(warnings)) => SqlTargetState::Ready { warnings },
             Ok(Err(missing)) => SqlTargetState::Incomplete { missing },
-            Err(_) => timed_out(),
+            Err(_) => self.timed_out(),
         };
-        let fresh_until = Instant::now() + begun.elapsed().max(STATUS_FRESH);
-        *last = Some(Found { state: state.clone(), fresh_until });
+        let found_at = Instant::now();
+        *last = Some(Found { state: state.clone(), fresh_until: found_at + STATUS_FRESH });
+        self.known.send_replace(Some((state.clone(), found_at)));
         if matches!(state, SqlTargetState::Ready { .. }) {
             self.was_ready.store(true, Ordering::Relaxed);
         }
         state
     }
 
+    /// What was found last, however long ago, and how long ago that is.
+    pub(super) fn known(&self) -> Option<(SqlTargetState, Duration)> {
+        let known = self.known.borrow();
+        known.as_ref().map(|(state, found_at)| (state.clone(), found_at.elapsed()))
+    }
+
+    fn timed_out(&self) -> SqlTargetState {
+        let Late { code, message, help } = self.awaited.late(STATUS_BUDGET);
+        SqlTargetState::Incomplete { missing: vec![Missing::new(code, message, help)] }
+    }
+
     /// Opens a connection and looks at the ledger: what a step would meet. What is missing is an
     /// error, at least one thing; what an operator should know all the same is not.
     async fn look(&self) -> Result<Vec<Missing>, Vec<Missing>> {
         let mut connection =
-            self.target.open(&self.contract).await.map_err(|error| {
+            self.target.open_watched(&self.contract, &self.awaited).await.map_err(|error| {
                 vec![Missing::new(error.code(), with_causes(&error), error.help())]
             })?;
         let shape = self.ledger.check_shape(&mut connection).await;
         let warnings = connection
             .warnings()
             .iter()
-            .map(|warning| Missing::new(warning.code(), warning.to_string(), warning.help()))
+            .map(|warning| {
+                let help = warning.help(connection.catalog());
+                Missing::new(warning.code(), warning.to_string(), help)
+            })
             .collect();
         connection.close().await;
         match shape {
@@ -116,20 +136,5 @@ impl TargetProbe {
 }
 
 fn missing(problem: &ShapeProblem) -> Missing {
-    // Only a ledger that is not there is made; another shape is for a person.
-    let help = match problem {
-        ShapeProblem::Missing => "run `tollgate init target`",
-        _ => "restore the definition in sql/factory_plugin_sql_target.sql with ALTER TABLE",
-    };
-    Missing::new(problem.code(), problem.to_string(), help)
-}
-
-fn timed_out() -> SqlTargetState {
-    SqlTargetState::Incomplete {
-        missing: vec![Missing::new(
-            "target-timed-out",
-            format!("the target was not verified within {} s", STATUS_BUDGET.as_secs()),
-            "check that the server runs, and host, port and firewall",
-        )],
-    }
+    Missing::new(problem.code(), problem.to_string(), problem.help())
 }

@@ -1,5 +1,7 @@
 //! Where the status value comes from: the configuration, the policy, and a look at the target.
 
+use std::time::Duration;
+
 use super::probe::TargetProbe;
 use super::registry::ExecutorUnavailable;
 use super::status::{Missing, PolicyStatus, RegistryStatus, SqlTargetState};
@@ -55,6 +57,14 @@ impl StatusReader {
         self.policy.as_ref()
     }
 
+    /// What was missing when the target was last looked at, and how long ago that was, for whoever does not
+    /// wait for a look. Nothing when it was ready: that may be over.
+    pub fn last_missing(&self) -> Option<(RegistryStatus, Duration)> {
+        let (state, age) = self.target.as_ref()?.known()?;
+        let is_missing = matches!(state, SqlTargetState::Incomplete { .. });
+        is_missing.then(|| (self.status_of(state, vec![ExecutorCode::dry_run_v1()]), age))
+    }
+
     /// Whether the target was ever found ready; nothing while it is disabled.
     pub(super) fn was_ready(&self) -> Option<bool> {
         self.target.as_ref().map(TargetProbe::was_ready)
@@ -68,11 +78,19 @@ impl StatusReader {
 
     /// The status with these executors besides `sql-jdbc:v1`, which is installed once its target
     /// was ready.
-    pub(super) async fn status_with(&self, mut executors: Vec<ExecutorCode>) -> RegistryStatus {
+    pub(super) async fn status_with(&self, executors: Vec<ExecutorCode>) -> RegistryStatus {
         let sql_target = match &self.target {
             None => SqlTargetState::Disabled,
             Some(target) => target.state().await,
         };
+        self.status_of(sql_target, executors)
+    }
+
+    fn status_of(
+        &self,
+        sql_target: SqlTargetState,
+        mut executors: Vec<ExecutorCode>,
+    ) -> RegistryStatus {
         if self.was_ready() == Some(true) {
             executors.push(ExecutorCode::sql_jdbc_v1());
         }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::redact::without_literals;
+use super::shape::MISSING_HELP;
 use crate::blame::Blame;
 use crate::fault_points::Lost;
-use crate::session::UnreadableColumn;
+use crate::session::{UnreadableColumn, held_up_help};
 use crate::target::ServerFailure;
 
 /// A ledger statement without a usable answer.
@@ -101,6 +102,7 @@ impl LedgerFault {
     /// The stable code.
     pub const fn code(&self) -> &'static str {
         match self {
+            Self::Refused { code: 1146, .. } => "ledger-missing",
             Self::Refused { .. } => "ledger-statement-refused",
             Self::AnswerLost => "ledger-answer-lost",
             Self::TimedOut { .. } => "ledger-statement-timeout",
@@ -125,7 +127,8 @@ impl LedgerFault {
             Self::Refused { code: 1044 | 1142 | 1143, .. } => {
                 "grant the target account what `tollgate target grants` prints"
             }
-            Self::Refused { code: 1146 | 1054, .. } => {
+            Self::Refused { code: 1146, .. } => MISSING_HELP,
+            Self::Refused { code: 1054, .. } => {
                 "run `tollgate init target` against the target catalog"
             }
             Self::Refused { code: 1665, .. } => {
@@ -134,7 +137,10 @@ impl LedgerFault {
             Self::Refused { code: 1047, .. } => {
                 "wait until the node has joined its cluster, then deliver the step again"
             }
-            Self::Refused { .. } => "look the error number up in the server's error reference",
+            Self::Refused { code, .. } => match held_up_help(*code) {
+                Some(help) => help,
+                None => "look the error number up in the server's error reference",
+            },
             Self::AnswerLost | Self::TimedOut { .. } => {
                 "deliver the step again: the receipt tells what took effect"
             }

@@ -16,6 +16,12 @@ use crate::target::TargetConnection;
 /// The schema version that this code writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// What to do when it is not there. An empty one in its place would take back what the target was used for:
+/// every step that was applied would count as one that never ran.
+pub(super) const MISSING_HELP: &str = "if this target was used before, restore the table \
+     `factory_plugin_target_receipt` from a backup first; else run `tollgate init target`; afterwards \
+     `tollgate outbox reconcile`";
+
 const VERSION_PREFIX: &str = "schema version ";
 
 /// One way in which a ledger is not what it must be.
@@ -106,6 +112,14 @@ impl ShapeProblem {
             Self::ColumnForeign { .. } => "ledger-column-foreign",
         }
     }
+
+    /// What to do about it. Only a ledger that is not there is made; another shape is for a person.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Missing => MISSING_HELP,
+            _ => "restore the definition in sql/factory_plugin_sql_target.sql with ALTER TABLE",
+        }
+    }
 }
 
 impl fmt::Display for ShapeProblem {
@@ -189,7 +203,7 @@ impl ShapeError {
         if problems.iter().any(|problem| matches!(problem, ShapeProblem::Newer { .. })) {
             "upgrade tollgate on this machine: another one already writes a newer ledger"
         } else if problems.contains(&ShapeProblem::Missing) {
-            "run `tollgate init target` against the target catalog"
+            MISSING_HELP
         } else {
             "restore the definition in sql/factory_plugin_sql_target.sql with ALTER TABLE, keeping \
              every row, then run `tollgate doctor`"

@@ -80,8 +80,13 @@ impl OutboxFault {
     /// The stable code.
     pub const fn code(&self) -> &'static str {
         match self {
+            Self::Server(ServerFailure::Refused { code: 1146, .. }) => "outbox-missing",
             Self::Server(failure) => failure.control_code(),
             Self::TimedOut { .. } => "control-statement-timeout",
+            // It stands alone: nothing else can be said of a table that is not there.
+            Self::Unfit(problems) if matches!(problems.as_slice(), [OutboxProblem::Missing]) => {
+                "outbox-missing"
+            }
             Self::Unfit(_) => "outbox-unfit",
             Self::Unreadable { .. } => "outbox-unreadable",
         }
@@ -107,7 +112,8 @@ impl OutboxFault {
             Self::Server(ServerFailure::Refused { code: 1044 | 1142 | 1143, .. }) => {
                 "grant the control account SELECT, INSERT and UPDATE on the control catalog"
             }
-            Self::Server(ServerFailure::Refused { code: 1146 | 1054 | 1176, .. }) => {
+            Self::Server(ServerFailure::Refused { code: 1146, .. }) => shape::MISSING_HELP,
+            Self::Server(ServerFailure::Refused { code: 1054 | 1176, .. }) => {
                 "run `tollgate init control`"
             }
             Self::Server(ServerFailure::Refused { code: 1665, .. }) => {
@@ -125,7 +131,11 @@ impl OutboxFault {
 
     /// The table is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::Unfit(problems) if problems.contains(&OutboxProblem::Missing))
+        match self {
+            Self::Server(ServerFailure::Refused { code: 1146, .. }) => true,
+            Self::Unfit(problems) => problems.contains(&OutboxProblem::Missing),
+            _ => false,
+        }
     }
 
     /// Deadlock, lock wait timeout, or Galera's certification failure: nothing of the transaction

@@ -15,6 +15,9 @@ use crate::session::Columns;
 /// The schema version that this code writes.
 pub const SCHEMA_VERSION: u32 = 2;
 
+/// What to do when it is not there.
+pub(super) const MISSING_HELP: &str = "run `tollgate init control`";
+
 const VERSION_PREFIX: &str = "tollgate control outbox, schema version ";
 
 /// One way in which an outbox is not what it must be.
@@ -116,7 +119,7 @@ pub(super) fn listed(problems: &[OutboxProblem]) -> String {
 pub(super) fn help(problems: &[OutboxProblem]) -> &'static str {
     let is = |wanted: fn(&OutboxProblem) -> bool| problems.iter().any(wanted);
     if is(|problem| *problem == OutboxProblem::Missing) {
-        "run `tollgate init control`"
+        MISSING_HELP
     } else if is(
         |problem| matches!(problem, OutboxProblem::Version { version } if *version > SCHEMA_VERSION),
     ) {

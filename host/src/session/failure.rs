@@ -15,6 +15,25 @@ pub(crate) const CONTROL_GRANT_HELP: &str = "if the catalog is there (`CREATE DA
      account's: `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON <control catalog>.* TO <control \
      account>`";
 
+/// What to do when a server answers, and not with what was asked for.
+pub(crate) const HELD_UP_HELP: &str = "see with `SHOW PROCESSLIST` on that server what holds it up";
+
+/// What to do about a statement that something on the server held up, by its error number: a time that
+/// was set for statements is over, MariaDB's 1969 and MySQL's 3024, or the wait for a lock is, 1205.
+pub(crate) const fn held_up_help(code: u16) -> Option<&'static str> {
+    match code {
+        1969 | 3024 => Some(
+            "the statement took longer than it may (max_statement_time, max_execution_time): see with \
+             `SHOW PROCESSLIST` on that server what holds it up",
+        ),
+        1205 => Some(
+            "another session has held a lock for too long: see with `SHOW PROCESSLIST` on that server \
+             which, and try again",
+        ),
+        _ => None,
+    }
+}
+
 /// Why TLS did not come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsProblem {
@@ -238,7 +257,8 @@ impl ServerFailure {
         match self {
             Self::NameNotResolved => "check the host name in the URL and this machine's resolver",
             Self::Unreachable(_) | Self::TimedOut => {
-                "check that the server runs, and host, port and firewall"
+                "check that the target's server runs, and host and port in \
+                 FACTORY_PLUGIN_SQL_TARGET_JDBC_URL, and the firewall"
             }
             Self::ConnectionLost => "try again; if it stays, read the server's log",
             Self::TlsNotOffered => {
@@ -273,7 +293,11 @@ impl ServerFailure {
             Self::Refused { code: NODE_NOT_READY, .. } => {
                 "wait until the node has joined its cluster, or point at another"
             }
-            Self::Refused { .. } | Self::Unreadable => "read the server's log",
+            Self::Refused { code, .. } => match held_up_help(*code) {
+                Some(help) => help,
+                None => "read the server's log",
+            },
+            Self::Unreadable => "read the server's log",
         }
     }
 }
@@ -371,6 +395,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_up_is_not_looked_up_in_a_log() {
+        for code in [1969, 3024, 1205] {
+            let held = ServerFailure::Refused { code, state: "HY000".to_owned() };
+            for help in [held.help(), held.control_help()] {
+                assert!(help.contains("`SHOW PROCESSLIST`"), "{code}: {help}");
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_reached_is_said_in_words_of_servers() {
         let text = |kind| ServerFailure::Unreachable(kind).to_string();
         assert!(text(io::ErrorKind::NotFound).ends_with(": there is no such socket"));
@@ -391,6 +425,10 @@ mod tests {
             }
             assert!(help.contains("anonymous"), "{help}");
         }
+        let (target, control) =
+            (ServerFailure::TimedOut.help(), ServerFailure::TimedOut.control_help());
+        assert!(target.contains("FACTORY_PLUGIN_SQL_TARGET_JDBC_URL"), "{target}");
+        assert!(control.contains("FACTORY_PLUGIN_CONTROL_JDBC_URL"), "{control}");
         for silent in [ServerFailure::TimedOut, ServerFailure::ConnectionLost] {
             assert!(silent.control_help().contains("firewall"), "{}", silent.control_help());
         }

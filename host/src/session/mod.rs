@@ -19,7 +19,7 @@ mod variables;
 
 pub(crate) use catalog_pattern::{CatalogPattern, GrantReading};
 pub(crate) use columns::{Columns, UnreadableColumn};
-pub(crate) use failure::CONTROL_GRANT_HELP;
+pub(crate) use failure::{CONTROL_GRANT_HELP, HELD_UP_HELP, held_up_help};
 pub use failure::{ServerFailure, TlsProblem};
 pub(crate) use grant_line::{GrantLine, GrantedOn};
 pub(crate) use identity::IDENTITY_VARIABLES;

@@ -75,10 +75,25 @@ impl TargetWarning {
     }
 
     /// What to do about it.
-    pub const fn help(&self) -> &'static str {
+    pub fn help(&self, catalog: &Catalog) -> String {
         match self {
-            Self::ReadsOnly => "run `tollgate status` under the configuration of the workers",
-            _ => "run `tollgate doctor`",
+            Self::GrantsBeyond(finding) if finding.through_public => {
+                "take from PUBLIC what everyone has: `REVOKE ALL PRIVILEGES, GRANT OPTION FROM PUBLIC`"
+                    .to_owned()
+            }
+            Self::GrantsBeyond(_) | Self::GrantWildcard => format!(
+                "`tollgate target grants --catalog {catalog}` prints the SQL for a confined account"
+            ),
+            Self::GrantsMissing { .. } | Self::GrantsByTable { .. } => format!(
+                "run as an administrator the GRANT that `tollgate target grants --catalog {catalog}` \
+                 prints, for the account of FACTORY_PLUGIN_SQL_TARGET_USERNAME"
+            ),
+            Self::ReadsOnly => {
+                "run `tollgate status` under the configuration of the workers".to_owned()
+            }
+            Self::BehindProxy => "connect to the server itself".to_owned(),
+            Self::DdlNotAtomic => "nothing: it is the server's version".to_owned(),
+            Self::WeakDurability { variable } => format!("set `{variable} = 1` on the server"),
         }
     }
 }

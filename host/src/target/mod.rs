@@ -4,6 +4,7 @@
 //! held on that very connection, and the connection is closed before any failure is propagated. It
 //! runs no payload and knows no receipt: that is for `executor` and `ledger`.
 
+mod awaited;
 mod blockers;
 mod connection;
 mod contract;
@@ -23,6 +24,7 @@ mod server_checks;
 pub use crate::session::{
     Flavour, PinMismatch, ServerFailure, ServerIdentity, ServerVersion, TlsProblem,
 };
+pub use awaited::{Awaited, Late};
 pub use blockers::Blocker;
 pub use connection::{TargetConnection, TargetWarning};
 pub use contract::{ContractProblem, SessionContract};

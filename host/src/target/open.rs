@@ -7,10 +7,11 @@ use std::time::Instant;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
+use super::awaited::Awaited;
 use super::connection::{TargetConnection, TargetWarning};
 use super::contract::SessionContract;
 use super::control_isolation::{catalogs_differ, open_control, urls_differ};
-use super::error::TargetError;
+use super::error::{Side, TargetError};
 use super::kept::Standing;
 use super::purpose::Purpose;
 use super::{grant_check, pins, server_checks};
@@ -79,8 +80,20 @@ impl Target {
     /// The first rule that does not hold. The connection is closed by then. All of it is bounded by
     /// `open_budget`.
     pub async fn open(&self, contract: &SessionContract) -> Result<TargetConnection, TargetError> {
+        self.open_watched(contract, &Awaited::default()).await
+    }
+
+    /// The same for whoever may give up before it ends: meanwhile it tells whose answer it waits for.
+    ///
+    /// # Errors
+    /// As [`Target::open`].
+    pub async fn open_watched(
+        &self,
+        contract: &SessionContract,
+        awaited: &Awaited,
+    ) -> Result<TargetConnection, TargetError> {
         let begun = Instant::now();
-        let opened = self.open_uncounted(contract).await;
+        let opened = self.open_uncounted(contract, awaited).await;
         let result = opened.as_ref().map_or_else(TargetError::code, |_| "opened");
         metrics().target_opened(result, begun.elapsed());
         opened
@@ -89,6 +102,7 @@ impl Target {
     async fn open_uncounted(
         &self,
         contract: &SessionContract,
+        awaited: &Awaited,
     ) -> Result<TargetConnection, TargetError> {
         if let Some(problem) = contract.problem() {
             return Err(TargetError::Contract(problem));
@@ -96,24 +110,35 @@ impl Target {
         urls_differ(&self.config)?;
         let budget = self.config.bounds.open_budget;
         let deadline = tokio::time::Instant::now() + budget;
-        let late = |_| Err(TargetError::target(ServerFailure::TimedOut));
-        let (target, control) = tokio::join!(self.open_target(), open_control(&self.config));
+        let (target, control) = tokio::join!(
+            awaited.answer(Side::Target, self.open_target()),
+            awaited.answer(Side::Control, open_control(&self.config)),
+        );
         let (mut target, mut control) = match (target, control) {
             (Ok(target), Ok(control)) => (target, control),
-            (Err(error), Ok(open)) | (Ok(open), Err(error)) => {
-                session::close(open).await;
+            (Err(error), Ok(open)) => {
+                awaited.answer(Side::Control, session::close(open)).await;
+                return Err(error);
+            }
+            (Ok(open), Err(error)) => {
+                awaited.answer(Side::Target, session::close(open)).await;
                 return Err(error);
             }
             // Both failed: what is said about the target comes first.
             (Err(error), Err(_)) => return Err(error),
         };
-        let verifying = self.verify(&mut target, &mut control, contract);
-        let verified = tokio::time::timeout_at(deadline, verifying).await.unwrap_or_else(late);
-        session::close(control).await;
+        awaited.only(Some(Side::Target));
+        let verifying = self.verify(&mut target, &mut control, contract, awaited);
+        let verified = tokio::time::timeout_at(deadline, verifying).await;
+        let verified = verified.unwrap_or_else(|_| {
+            let side = awaited.side().unwrap_or(Side::Target);
+            Err(TargetError::Server { side, failure: ServerFailure::TimedOut })
+        });
+        awaited.answer(Side::Control, session::close(control)).await;
         match verified {
             Ok(verified) => Ok(verified.into_connection(target, &self.config, contract)),
             Err(error) => {
-                session::close(target).await;
+                awaited.answer(Side::Target, session::close(target)).await;
                 Err(error)
             }
         }
@@ -135,6 +160,7 @@ impl Target {
         target: &mut Conn,
         control: &mut Conn,
         contract: &SessionContract,
+        awaited: &Awaited,
     ) -> Result<Verified, TargetError> {
         let config = &self.config;
         let pins = pins::pins(contract, &config.bounds, self.purpose.reads_only());
@@ -145,7 +171,9 @@ impl Target {
         server_checks::allowed(&server, &config.allowed_servers)?;
         let place = Place::read(target).await?;
         place.is_allowed(config)?;
+        awaited.only(Some(Side::Control));
         catalogs_differ(&server, config.catalog.as_str(), control).await?;
+        awaited.only(Some(Side::Target));
         server_checks::writer(target, &known).await?;
         let settings = session::pin(target, &pins::names(), &pins, &known, pins::RECORDED)
             .await
@@ -165,6 +193,7 @@ impl Target {
             warnings.push(TargetWarning::BehindProxy);
         }
         let standing = Standing::read(target, &pins, &known).await?;
+        awaited.only(None);
         let session_id = place.session_id;
         Ok(Verified { session_id, is_proxied, server, settings, warnings, standing })
     }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -12,7 +13,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::decision::{Decided, Redecider};
 use super::frame::Trouble;
 use crate::config::{Config, ConfigErrors};
-use crate::control::{Control, ControlConnection};
+use crate::control::{Control, ControlConnection, ControlError};
 use crate::executor::{PolicyStatus, RegistryStatus, StatusReader, session_contract};
 use crate::ids::{Catalog, EnvironmentCode, StepKey};
 use crate::ledger::{Filter, Ledger, LedgerOptions, Page, Receipt, StandingCounts};
@@ -20,7 +21,7 @@ use crate::outbox::{Counts, ListedStep, NeedingAttention, Outbox, OutboxFault, S
 use crate::paging::{Place, Slice};
 use crate::plan::FolderCatalog;
 use crate::policy::Policy;
-use crate::target::{SessionContract, Target, TargetConnection};
+use crate::target::{Awaited, Late, ServerFailure, SessionContract, Target, TargetConnection};
 
 /// How long reading from one server may take, waiting for a turn and connecting included. Shorter
 /// than people wait.
@@ -166,6 +167,11 @@ impl Observer {
         }
     }
 
+    /// What was missing when the target was last looked at, and how long ago that was.
+    pub(super) fn last_missing(&self) -> Option<(RegistryStatus, Duration)> {
+        self.known().and_then(StatusReader::last_missing)
+    }
+
     /// What is known of the status before anything is looked at.
     pub(super) fn known(&self) -> Option<&StatusReader> {
         match &self.status {
@@ -268,17 +274,21 @@ impl Observer {
         read: impl AsyncFnOnce(&Reading, &mut TargetConnection) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
         let Some(reading) = &self.target else { return Err(self.no_target(what)) };
+        let awaited = Awaited::default();
         let work = async {
             let _turn = turn(&self.target_sessions, what).await?;
-            let opened = reading.target.open(&reading.contract).await;
+            let opened = reading.target.open_watched(&reading.contract, &awaited).await;
             let mut connection =
                 opened.map_err(|error| Trouble::of(what, &error, error.code(), &error.help()))?;
             let read = read(reading, &mut connection).await;
             connection.close().await;
             read
         };
-        let late = || late(what, "target-timed-out", "target");
-        tokio::time::timeout(READ_BUDGET, work).await.unwrap_or_else(|_| Err(late()))
+        let read = tokio::time::timeout(READ_BUDGET, work).await;
+        read.unwrap_or_else(|_| {
+            let Late { code, message, help } = awaited.late(READ_BUDGET);
+            Err(Trouble::new(what, code, &message, &help))
+        })
     }
 
     async fn on_control<T>(
@@ -287,17 +297,19 @@ impl Observer {
         read: impl AsyncFnOnce(&Outbox, &mut ControlConnection) -> Result<T, OutboxFault>,
     ) -> Result<T, Trouble> {
         let Some(control) = &self.control else { return Err(self.no_control(what)) };
+        let is_open = AtomicBool::new(false);
         let work = async {
             let _turn = turn(&self.control_sessions, what).await?;
             let opened = control.open().await;
             let mut connection =
                 opened.map_err(|error| Trouble::of(what, &error, error.code(), error.help()))?;
+            is_open.store(true, Ordering::Relaxed);
             let read = read(&self.outbox, &mut connection).await;
             connection.close().await;
             read.map_err(|fault| Trouble::of(what, &fault, fault.code(), fault.help()))
         };
-        let late = || late(what, "control-timed-out", "control catalog");
-        tokio::time::timeout(READ_BUDGET, work).await.unwrap_or_else(|_| Err(late()))
+        let read = tokio::time::timeout(READ_BUDGET, work).await;
+        read.unwrap_or_else(|_| Err(late_control(what, is_open.load(Ordering::Relaxed))))
     }
 
     fn no_target(&self, what: &'static str) -> Trouble {
@@ -343,17 +355,36 @@ impl Observer {
     }
 }
 
-/// Waits for a turn. The semaphores are never closed, and if one were, nobody would have a turn.
+/// Waits for a turn, for half of the time there is: who has one by then has time to see what is silent.
+/// The semaphores are never closed, and if one were, nobody would have a turn.
 async fn turn<'a>(
     sessions: &'a Semaphore,
     what: &'static str,
 ) -> Result<SemaphorePermit<'a>, Trouble> {
-    sessions.acquire().await.map_err(|_| late(what, "no-turn", "page"))
+    let turn = tokio::time::timeout(READ_BUDGET / 2, sessions.acquire()).await;
+    turn.ok().and_then(Result::ok).ok_or_else(|| {
+        let message =
+            format!("the page reads there {SESSIONS_MAX} times already, and none has ended");
+        Trouble::new(
+            what,
+            "page-busy",
+            &message,
+            "try again; the status tells what does not answer",
+        )
+    })
 }
 
-fn late(what: &'static str, code: &str, who: &str) -> Trouble {
-    let message = format!("the {who} did not answer within {} s", READ_BUDGET.as_secs());
-    Trouble::new(what, code, &message, "check that the server runs, and host, port and firewall")
+/// On a session that was opened the server does answer, so something there holds the reading up.
+fn late_control(what: &'static str, is_open: bool) -> Trouble {
+    let (held_up, silence) = (
+        OutboxFault::TimedOut { bound: READ_BUDGET },
+        ControlError::Server(ServerFailure::TimedOut),
+    );
+    if is_open {
+        return Trouble::of(what, &held_up, held_up.code(), held_up.help());
+    }
+    let message = format!("the control catalog did not answer within {} s", READ_BUDGET.as_secs());
+    Trouble::new(what, silence.code(), &message, silence.help())
 }
 
 impl fmt::Debug for Observer {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use axum::Json;
@@ -37,6 +38,8 @@ struct TargetView {
     class: &'static str,
     glyph: &'static str,
     meaning: &'static str,
+    /// How old that is, when it is looked at again and that takes its time.
+    age_seconds: Option<u64>,
     missing_title: &'static str,
     missing: Vec<MissingView>,
 }
@@ -106,9 +109,13 @@ pub(super) async fn page(State(observer): State<Arc<Observer>>) -> Response {
         _ => None,
     };
     let is_waiting = status.is_none();
+    let (status, age) = match status {
+        Some(status) => (Some(status), None),
+        None => observer.last_missing().unzip(),
+    };
     let page = StatusPage {
         frame: Frame::new(observer.environment(), "status"),
-        target: TargetView::of(status.as_ref().map(|status| &status.sql_target)),
+        target: TargetView::of(status.as_ref().map(|status| &status.sql_target)).aged(age),
         facts: facts(&observer, status.as_ref()),
         counts: Counts::of(ledger.as_ref(), outbox.as_ref(), status.as_ref(), observer.is_broken()),
         attention: Attention::of(ledger.as_ref(), outbox.as_ref()),
@@ -186,7 +193,12 @@ impl TargetView {
             Some(SqlTargetState::Disabled) | None => ("", [].as_slice()),
         };
         let missing = missing.iter().map(MissingView::of).collect();
-        Self { state: word, class, glyph, meaning, missing_title, missing }
+        Self { state: word, class, glyph, meaning, age_seconds: None, missing_title, missing }
+    }
+
+    /// The same, as it was found that long ago.
+    fn aged(self, age: Option<Duration>) -> Self {
+        Self { age_seconds: age.map(|age| age.as_secs()), ..self }
     }
 }
 

@@ -60,6 +60,10 @@ fn are_silence(causes: &[Missing]) -> bool {
 
 /// Whether the code, of either side, says that no answer came.
 fn is_silence(code: &str) -> bool {
+    // It is found on a session that was opened just before: the server answers.
+    if code == "target-statement-timeout" {
+        return false;
+    }
     matches!(
         code.split_once('-').map_or(code, |(_, of_any)| of_any),
         "name-not-resolved" | "unreachable" | "timed-out" | "connection-lost" | "statement-timeout"
@@ -469,6 +473,8 @@ mod tests {
         watch.looked(Instant::now(), cause("ledger-missing"));
         watch.is_away(one("control-access-denied"));
         assert_eq!(codes(), ["draining", "control-unusable", "target-unusable"]);
+        watch.looked(cause("target-statement-timeout"));
+        assert_eq!(codes(), ["draining", "control-unusable", "target-unusable"], "it is held up");
         assert!(codes().iter().all(|code| NotReady::CODES.contains(code)));
         let silent = |code: &&&str| is_silence(&format!("target-{code}"));
         let silent: Vec<&str> = ServerFailure::CODES.iter().filter(silent).copied().collect();

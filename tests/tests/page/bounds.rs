@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_tests::chain::{Chain, Plugin, TARGET, TARGET_USER};
 use tollgate_tests::page::{Served, ask, connections_to};
-use tollgate_tests::process::Process;
+use tollgate_tests::process::{Process, tollgate};
 
 /// An address that takes connections and never says a word.
 fn silent() -> (TcpListener, String) {
@@ -141,6 +141,50 @@ async fn a_control_catalog_that_is_away_hides_nothing_of_the_rest() {
     assert!(page.body.contains("<strong>ready</strong>"), "{}", page.body);
     assert!(served.get("/outbox").body.contains("tollgate init control"));
     assert_eq!(served.get("/executions").status, 200);
+}
+
+/// The target's isolation is proven against the control catalog: its silence is not the target's.
+#[tokio::test]
+async fn a_control_server_that_is_frozen_is_not_said_to_be_the_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut chain = Chain::start_apart().await;
+    chain.control().await;
+    let served = Served::start(&chain, &[], &[], &folder.path().join("log"));
+    chain.control_server_mut().signal("STOP");
+    let status = tollgate_tests::cli::run(&mut tollgate(&chain, &[], &["status", "--json"]));
+    let answers = ["/readyz", "/executions", "/"].map(|path| served.get(path).body);
+    chain.control_server_mut().signal("CONT");
+    assert_eq!(status.code(), Some(1), "{}", status.stdout);
+    let missing = &status.json_lines()[0]["sqlTarget"]["missing"][0];
+    assert_eq!(missing["key"], "control-timed-out", "{missing}");
+    assert!(missing["help"].as_str().unwrap().contains("CONTROL_JDBC_URL"), "{missing}");
+    for answer in answers {
+        assert!(!answer.contains("target-timed-out"), "{answer}");
+        assert!(answer.contains("control-timed-out"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_missing_is_shown_while_it_is_looked_at_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = Chain::start().await;
+    chain.control().await;
+    let (_listener, url) = silent();
+    let served =
+        Served::start(&chain, &[("SQL_TARGET_JDBC_URL", &url)], &[], &folder.path().join("log"));
+    // It ends with a look.
+    assert!(served.get("/api/status").body.contains("target-timed-out"));
+    let begun = Instant::now();
+    let again = loop {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is not looked at again");
+        let page = served.get("/");
+        assert!(page.body.contains("<strong>incomplete</strong>"), "{}", page.body);
+        if page.body.contains("It is being looked at again") {
+            break page;
+        }
+    };
+    assert_eq!(again.header("refresh"), "2");
+    assert!(again.body.contains("target-timed-out") && again.body.contains("As of "), "{again:?}");
 }
 
 /// One after the other they would take as long as a monitor waits at most.

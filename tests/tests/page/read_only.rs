@@ -245,6 +245,8 @@ async fn a_read_that_the_page_gave_up_does_not_go_on() {
     in_use.chain.admin_run(&endless).await;
     let served = Served::start(&in_use.chain, &[], &[], &folder.path().join("log"));
     let page = served.get("/executions?state=failed").body;
-    assert!(page.contains("target-timed-out"), "{page}");
+    // The server answers: it is the read that does not end.
+    assert!(page.contains("target-statement-timeout"), "{page}");
+    assert!(page.contains("SHOW PROCESSLIST") && !page.contains("firewall"), "{page}");
     in_use.chain.server.assert_session_count(TARGET_USER, 0).await;
 }

@@ -95,9 +95,8 @@ async fn an_outbox_that_is_gone_is_told_from_a_server_that_is_away() {
     chain.server.execute(&["DROP TABLE control_plane.factory_plugin_control_outbox"]).await;
     let reason = reason(&address);
     assert_eq!(reason["code"], "control-unusable");
-    // The first statement is refused; the next session compares the shape before it.
-    let keys = ["control-statement-refused", "outbox-unfit"].map(serde_json::Value::from);
-    assert!(keys.contains(&reason["causes"][0]["key"]), "{reason}");
+    // The first statement is refused, and the next session compares the shape before it: one key.
+    assert_eq!(reason["causes"][0]["key"], "outbox-missing", "{reason}");
     assert_eq!(reason["causes"][0]["help"], "run `tollgate init control`");
     worker.wait_until_it_says("the server is not usable");
     assert!(worker.log().contains("help=\"run `tollgate init control`\""), "{}", worker.log());

@@ -73,6 +73,31 @@ async fn a_lost_step_is_carried_out_again_by_the_printed_command() {
     assert_eq!(chain.value::<u32>("SELECT COUNT(*) FROM entry").await, 0, "the table is there");
 }
 
+/// A new ledger knows nothing of what was applied: what is to be done about it is said with it.
+#[tokio::test]
+async fn a_new_ledger_on_a_target_that_was_used_is_followed_by_a_reconciliation() {
+    let (chain, _plugin) = applied().await;
+    let said = |code| {
+        let made = command(&chain, &["init", "target"]);
+        assert_eq!(made.code(), Some(code), "{}{}", made.stdout, made.stderr);
+        made.stdout
+    };
+    assert!(said(0).contains("next: `tollgate status`"), "it is there");
+    chain.admin_run("DROP TABLE factory_plugin_target_receipt").await;
+    let status = command(&chain, &["status"]).stdout;
+    assert!(
+        status.contains("restore the table") && status.contains("`tollgate init target`"),
+        "{status}"
+    );
+    let lost = said(0);
+    assert!(lost.contains("`tollgate outbox reconcile`"), "{lost}");
+    let unused = "DELETE FROM control_plane.factory_plugin_control_outbox";
+    chain.server.execute(&[unused]).await;
+    chain.admin_run("DROP TABLE factory_plugin_target_receipt").await;
+    let new = said(0);
+    assert!(new.contains("created") && new.contains("next: `tollgate status`"), "{new}");
+}
+
 #[tokio::test]
 async fn a_lost_step_whose_plan_was_taken_back_is_not_missed() {
     let (chain, plugin) = applied().await;
