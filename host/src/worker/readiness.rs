@@ -304,7 +304,7 @@ impl Watch {
             was_taken
         });
         if is_over {
-            tracing::info!(server = name(side), "the server answers again");
+            tracing::info!(server = name(side), "the server can be used again");
         }
     }
 
