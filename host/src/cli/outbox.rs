@@ -313,7 +313,7 @@ pub(super) fn table(steps: &[ListedStep]) -> String {
             let _ = writeln!(text, "    next: {advice}");
         }
         if step.status == Status::Claimed && step.lease_is_over {
-            text.push_str("    its lease is over: the next worker takes it\n");
+            let _ = writeln!(text, "    {}", step.words());
         }
     }
     text

@@ -185,7 +185,7 @@ fn serve_probes(
 ) -> Result<(), Failure> {
     tracing::info!(address = %listener.local_addr()?, "probes are answered");
     let probes = web::probes(move || worker.readiness(), exposure);
-    tokio::spawn(async move { axum::serve(Connections::new(listener), probes).await });
+    tokio::spawn(async move { axum::serve(Connections::of_probes(listener), probes).await });
     Ok(())
 }
 

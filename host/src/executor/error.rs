@@ -62,8 +62,8 @@ pub enum ExecutionError {
     #[error("the session could not be prepared for the payload")]
     Session(#[source] LedgerFault),
     /// The step was not claimed.
-    #[error("the step was not claimed")]
-    Claim(#[source] ClaimError),
+    #[error(transparent)]
+    Claim(ClaimError),
     /// The key belongs to another step.
     #[error("the step's key belongs to another step: {} differ", fields(.0))]
     IdentityMismatch(Vec<IdentityField>),
@@ -310,6 +310,17 @@ impl ExecutionError {
             | Self::StatementBudget { statement, .. }
             | Self::LeaseOver { statement }
             | Self::ConnectionLost { statement } => Some(*statement),
+            _ => None,
+        }
+    }
+
+    /// The server's error number, when it refused a statement of the payload or of the ledger.
+    pub fn server_error(&self) -> Option<u16> {
+        match self {
+            Self::Statement { source, .. } => Some(source.code),
+            Self::Session(fault) | Self::Commit(fault) | Self::Claim(ClaimError::Fault(fault)) => {
+                fault.server_error()
+            }
             _ => None,
         }
     }

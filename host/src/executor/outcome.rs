@@ -106,6 +106,7 @@ impl Outcome {
                 blame = error.blame().as_str(),
                 mends_itself = retryable,
                 statement_index = error.statement(),
+                server_error = error.server_error(),
                 "step: {error}"
             ),
             Self::Indeterminate { reason, retry_after } => tracing::warn!(

@@ -37,3 +37,35 @@ pub(super) fn contradiction(
     .into_iter()
     .find_map(|(column, holds)| (!holds).then_some(column))
 }
+
+/// Whether [`contradiction`] finds one in a row, as an SQL expression that is never NULL.
+pub(super) fn is_edited(alias: &str) -> String {
+    let column = |name: &str| format!("{alias}.{name}");
+    let token = column("lease_token");
+    let is_done = format!("({} IN ('SUCCEEDED', 'PRUNED'))", column("status"));
+    let ran = format!(
+        "({} > 0 OR ({} = 'COMPENSATE' AND {} IS NOT NULL))",
+        column("execution_count"),
+        column("direction"),
+        column("counterpart_key")
+    );
+    [
+        format!("CHAR_LENGTH({token}) <> {TOKEN_CHARS}"),
+        format!("UNHEX({token}) IS NULL"),
+        format!("{token} <> LOWER({token})"),
+        format!("({} IS NOT NULL) <> {is_done}", column("external_receipt")),
+        format!("({} IS NOT NULL) <> {is_done}", column("completed_at")),
+        format!("{} > {}", column("execution_count"), column("generation")),
+        format!("({is_done} AND NOT {ran})"),
+        format!("{} > {}", column("statements_done"), column("statement_count")),
+        format!(
+            "({} IS NOT NULL AND ({} IS NULL OR {} IS NULL))",
+            column("session_id"),
+            column("session_marker"),
+            column("server_id")
+        ),
+        format!("YEAR({}) = 0", column("created_at")),
+        format!("YEAR({}) = 0", column("lease_deadline")),
+    ]
+    .join(" OR ")
+}

@@ -153,6 +153,17 @@ impl LedgerFault {
         }
     }
 
+    /// The server's error number, when it refused a statement.
+    pub const fn server_error(&self) -> Option<u16> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            Self::AnswerLost
+            | Self::TimedOut { .. }
+            | Self::Unreadable { .. }
+            | Self::Contradictory { .. } => None,
+        }
+    }
+
     /// The transaction was rolled back for another one, here or, when a cluster's certification
     /// failed, on another node. Nothing of it holds.
     pub(super) const fn is_deadlock(&self) -> bool {

@@ -42,7 +42,7 @@ pub use fault::LedgerFault;
 pub use inspection::{InspectError, Inspection};
 pub use lease::Lease;
 pub use listing::{Filter, ListError, PAGE_SIZE_MAX, Page, ReadError, ReleaseError, UnreadableRow};
-pub use overview::StandingCounts;
+pub use overview::{ReceiptCounts, StandingCounts};
 pub use prune::PruneError;
 pub use receipt::{
     DatabaseTime, IdentityField, PLUGIN_VERSION_CHARS_MAX, Receipt, Standing, Status, StepIdentity,

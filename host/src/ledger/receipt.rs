@@ -147,7 +147,7 @@ pub enum Standing {
     Succeeded,
     /// A compensation of a step that never ran: there was nothing to reverse.
     NotApplicable,
-    /// The last attempt failed; the next delivery tries again.
+    /// The last attempt failed; while its step is PENDING, the next delivery tries again.
     Failed,
     /// The payload was started as often as it may be; a person has to look.
     NeedsAttention,
@@ -183,21 +183,6 @@ impl Standing {
             Self::Failed => "failed",
             Self::NeedsAttention => "needs-attention",
             Self::Pruned => "pruned",
-        }
-    }
-
-    /// What to do about it; nothing where there is nothing to do.
-    pub const fn advice(self) -> Option<&'static str> {
-        match self {
-            Self::LeaseExpired => Some("the next delivery takes it over"),
-            Self::PossiblyStillRunning => {
-                Some("the next delivery ends the session first, then takes the step over")
-            }
-            Self::Failed => Some("mend the cause; the next delivery tries again"),
-            Self::NeedsAttention => Some(
-                "look at the last error and the server's log, then publish a new version and plan",
-            ),
-            Self::Running | Self::Succeeded | Self::NotApplicable | Self::Pruned => None,
         }
     }
 
@@ -319,6 +304,63 @@ pub struct Receipt {
     pub updated_at: DatabaseTime,
     /// When it succeeded.
     pub completed_at: Option<DatabaseTime>,
+    /// Whether the session that it names is still on the server, as far as one read can tell.
+    #[serde(skip)]
+    pub session_is_there: bool,
+}
+
+impl Receipt {
+    /// What to do about it, with commands in backticks; nothing where there is nothing to do.
+    pub fn advice(&self) -> Option<String> {
+        let key = &self.key;
+        if self.contradiction.is_some() {
+            return Some(format!(
+                "the row was edited by hand and its step is refused: restore it from a backup; \
+                 `tollgate receipts --key {key}` names the column"
+            ));
+        }
+        match self.standing {
+            Standing::LeaseExpired => Some(
+                "the next delivery takes it over: is a worker running (`tollgate work`)?"
+                    .to_owned(),
+            ),
+            Standing::PossiblyStillRunning => Some(format!(
+                "the next delivery ends the session first, then takes the step over; when the log \
+                 says that it cannot, {}",
+                self.kill()
+            )),
+            Standing::Failed => Some(
+                "mend the cause; while its step is PENDING, the next delivery tries again; see \
+                 `tollgate outbox`"
+                    .to_owned(),
+            ),
+            Standing::NeedsAttention => {
+                let session = if self.session_is_there {
+                    format!(
+                        "; its session is still on the server, and may be running: {}",
+                        self.kill()
+                    )
+                } else {
+                    String::new()
+                };
+                Some(format!(
+                    "look at the last error and the server's log, then raise \
+                     `FACTORY_PLUGIN_SQL_TARGET_EXECUTION_COUNT_MAX` for every worker and \
+                     `tollgate outbox retry {key}`; or publish a new version and plan{session}"
+                ))
+            }
+            Standing::Running
+            | Standing::Succeeded
+            | Standing::NotApplicable
+            | Standing::Pruned => None,
+        }
+    }
+
+    /// How a person ends its session.
+    fn kill(&self) -> String {
+        let session = self.session_id.map(|id| format!(" {id}")).unwrap_or_default();
+        format!("end it as an administrator with `KILL{session}`")
+    }
 }
 
 /// The right to write a RUNNING row: 128 random bits, compared by the database.

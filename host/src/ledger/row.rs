@@ -128,6 +128,7 @@ impl LedgerRow {
         let marked_session: Option<u64> = columns.value("marked_session")?;
         let mut receipt = receipt(columns, id)?;
         receipt.lease_implausible = left > longest;
+        receipt.session_is_there = marked_session.is_some();
         let token: String = columns.required("lease_token")?;
         receipt.contradiction = consistency::contradiction(&receipt, &token, holder.as_ref());
         receipt.standing = standing(&receipt, lease, marked_session.is_some(), executions_max);
@@ -227,5 +228,6 @@ fn receipt(columns: &Columns, id: u64) -> Result<Receipt, LedgerFault> {
         created_at: columns.required("created_at")?,
         updated_at: columns.required("updated_at")?,
         completed_at: columns.value("completed_at")?,
+        session_is_there: false,
     })
 }

@@ -106,8 +106,10 @@ metrics! {
         "1 when the figures of target or control could be read just now, else 0";
     EXECUTIONS = "tollgate_executions", Gauge, ["state"], false,
         "Receipts in the ledger by what can be said of them now";
+    EXECUTIONS_EDITED = "tollgate_executions_edited", Gauge, [], false,
+        "Of them, receipts that were edited by hand: their steps are refused";
     OUTBOX_STEPS = "tollgate_outbox_steps", Gauge, ["status"], false,
         "Steps in the outbox by status: the sum of WAITING, PENDING and CLAIMED is its depth";
     OUTBOX_OLDEST_DUE = "tollgate_outbox_oldest_due_seconds", Gauge, [], false,
-        "How long the step that is due longest waits already; 0 when none is due";
+        "How long the step that is due longest, or whose claim ended longest ago, waits; 0 when none does";
 }

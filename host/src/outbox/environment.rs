@@ -16,8 +16,8 @@ use crate::session::{Columns, UnreadableColumn};
 /// What the column holds where no target is configured. No environment's code begins so.
 const NONE: &str = "-";
 
-/// Environments looked at for due steps; each costs two reads of an index.
-const ENVIRONMENTS_MAX: usize = 16;
+/// Environments looked at for due steps; each costs two reads of an index at most.
+pub(super) const ENVIRONMENTS_MAX: usize = 16;
 
 /// Where a plan belongs: to an environment, or to none while no target is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,11 +7,12 @@ use mysql_async::Value;
 use serde::Serialize;
 
 use super::Outbox;
-use super::environment::Belonging;
+use super::environment::{Belonging, ENVIRONMENTS_MAX};
 use super::fault::OutboxFault;
-use super::recorded::RecordedStep;
-use super::sql::{self, DUE_INDEX, TABLE};
+use super::recorded::{RecordedStep, Undo};
+use super::sql::{self, DUE_INDEX, PLACE_KEY, TABLE};
 use super::status::Status;
+use super::submit::FORWARD;
 use crate::control::ControlConnection;
 use crate::ids::{
     ContributionKey, Direction, EnvironmentCode, ExecutorCode, PluginRelease, StepKey,
@@ -74,6 +75,20 @@ pub struct ListedStep {
     pub updated_at: String,
     /// When it reached its end.
     pub completed_at: Option<String>,
+    /// Whether taking its plan back takes it back as well.
+    #[serde(skip)]
+    pub(super) way_back: WayBack,
+}
+
+/// What `tollgate compensate` would do with a step that needs a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WayBack {
+    /// Take its whole plan back.
+    Whole,
+    /// An earlier step cannot be taken back: the plan is from this one on.
+    From(StepKey),
+    /// It records no compensation: refused.
+    None,
 }
 
 /// What needs a person.
@@ -157,8 +172,9 @@ impl Outbox {
         Ok(list(connection, &query, vec![key.as_str().into()]).await?.pop())
     }
 
-    /// How long the step that is due longest waits already; none when no step is due. Reads the
-    /// first entry of a range of an index.
+    /// How long the step that is due longest waits already, or the one whose worker let its lease end
+    /// longest ago; none when no step is due. Reads the first entry of an index for each environment
+    /// that has PENDING or CLAIMED steps, and looks at 16 of them at most.
     ///
     /// # Errors
     ///
@@ -167,14 +183,26 @@ impl Outbox {
         &self,
         connection: &mut ControlConnection,
     ) -> Result<Option<Duration>, OutboxFault> {
-        let query = format!(
-            "SELECT TIMESTAMPDIFF(MICROSECOND, not_before, UTC_TIMESTAMP(6)) AS waited FROM {TABLE} \
-             WHERE status = 'PENDING' AND not_before <= UTC_TIMESTAMP(6) \
-             ORDER BY not_before, id LIMIT 1"
+        // Of a claim `not_before` is the end of its lease.
+        let next = format!(
+            "SELECT environment_code, \
+             TIMESTAMPDIFF(MICROSECOND, not_before, UTC_TIMESTAMP(6)) AS waited \
+             FROM {TABLE} FORCE INDEX ({DUE_INDEX}) WHERE status = ? AND environment_code > ? \
+             ORDER BY environment_code, not_before, id LIMIT 1"
         );
-        let rows = sql::rows(connection, &query, Vec::new()).await?;
-        let waited = rows.first().map(|row| row.required::<u64>("waited")).transpose()?;
-        Ok(waited.map(Duration::from_micros))
+        // Negative of what is not due yet.
+        let mut longest: i64 = -1;
+        for status in [Status::Claimed, Status::Pending] {
+            let mut after = String::new();
+            for _ in 0..ENVIRONMENTS_MAX {
+                let values = vec![status.as_str().into(), after.as_str().into()];
+                let rows = sql::rows(connection, &next, values).await?;
+                let Some(row) = rows.first() else { break };
+                after = row.required("environment_code")?;
+                longest = longest.max(row.required("waited")?);
+            }
+        }
+        Ok(u64::try_from(longest).ok().map(Duration::from_micros))
     }
 
     /// A page of steps at a place, in this status or in any; at most `size`.
@@ -335,7 +363,27 @@ fn select() -> String {
         "SELECT id, step_idempotency_key AS step_key, environment_code, plan_code, position, step, executor_code, status, attempt_count, \
          failure_count, lost_count, {times}, DATE_FORMAT(not_before, '%Y-%m-%dT%H:%i:%s.%fZ') AS due_at, \
          COALESCE(lease_deadline <= UTC_TIMESTAMP(6), 0) AS lease_is_over, external_receipt, \
-         last_error_code, last_error FROM {TABLE}"
+         last_error_code, last_error, {} AS back_from FROM {TABLE} o",
+        back_from()
+    )
+}
+
+/// Of a forward step that needs a person: the step behind the last one before it that was applied and
+/// records no compensation; NULL when each does. As an SQL expression.
+fn back_from() -> String {
+    let of_plan = |alias: &str| {
+        format!(
+            "FROM {TABLE} {alias} FORCE INDEX ({PLACE_KEY}) WHERE {alias}.plan_code = o.plan_code \
+             AND {alias}.direction = '{FORWARD}' AND {alias}.position"
+        )
+    };
+    format!(
+        "IF(o.status = 'NEEDS_ATTENTION' AND o.direction = '{FORWARD}', \
+         (SELECT n.step_idempotency_key {} = 1 + \
+         (SELECT MAX(b.position) {} < o.position AND b.status = 'APPLIED' \
+         AND b.compensation_key IS NULL)), NULL)",
+        of_plan("n"),
+        of_plan("b"),
     )
 }
 
@@ -348,7 +396,19 @@ async fn list(
 }
 
 fn listed(row: &Columns) -> Result<ListedStep, OutboxFault> {
-    let step = RecordedStep::parse(&row.required::<String>("step")?)?.step;
+    let RecordedStep { step, undo } = RecordedStep::parse(&row.required::<String>("step")?)?;
+    let executor: ExecutorCode = row.required("executor_code")?;
+    // What a dry run left need not be taken back.
+    let can_be_left = executor == ExecutorCode::dry_run_v1();
+    let is_recorded = match &undo {
+        Undo::NotRecorded | Undo::None => false,
+        Undo::Step(step) => step.declaration.is_some(),
+    };
+    let way_back = if is_recorded || can_be_left {
+        row.value("back_from")?.map_or(WayBack::Whole, WayBack::From)
+    } else {
+        WayBack::None
+    };
     Ok(ListedStep {
         id: row.required("id")?,
         environment: Belonging::read(row)?.0,
@@ -359,7 +419,7 @@ fn listed(row: &Columns) -> Result<ListedStep, OutboxFault> {
         reverses: step.reverses.map(|forward| forward.key),
         release: step.release,
         contribution_key: step.contribution,
-        executor: row.required("executor_code")?,
+        executor,
         status: row.required("status")?,
         attempt_count: row.required("attempt_count")?,
         failure_count: row.required("failure_count")?,
@@ -373,5 +433,6 @@ fn listed(row: &Columns) -> Result<ListedStep, OutboxFault> {
         created_at: row.required("created_at")?,
         updated_at: row.required("updated_at")?,
         completed_at: row.text("completed_at")?,
+        way_back,
     })
 }

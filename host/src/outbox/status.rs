@@ -74,7 +74,7 @@ impl Status {
         match self {
             Self::Waiting => "waiting for an earlier step",
             Self::Pending => "pending",
-            Self::Claimed => "claimed by a worker",
+            Self::Claimed => "claimed",
             Self::Applied => "applied",
             Self::NeedsAttention => "needs attention",
             Self::Superseded => "superseded",

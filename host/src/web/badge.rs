@@ -1,7 +1,7 @@
 //! How a state is shown: always with its words, and besides with a sign and a colour.
 
-use crate::ledger::Standing;
-use crate::outbox::Status;
+use crate::ledger::{Receipt, Standing};
+use crate::outbox::{ListedStep, Status};
 
 /// Sign and colour of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,20 @@ impl From<Status> for Badge {
             Status::Applied => DONE,
             Status::Pending | Status::Waiting | Status::Superseded => QUIET,
         }
+    }
+}
+
+impl From<&ListedStep> for Badge {
+    fn from(step: &ListedStep) -> Self {
+        // Nobody may be at it.
+        let is_unsure = step.status == Status::Claimed && step.lease_is_over;
+        if is_unsure { UNSURE } else { step.status.into() }
+    }
+}
+
+impl From<&Receipt> for Badge {
+    fn from(receipt: &Receipt) -> Self {
+        if receipt.contradiction.is_some() { FAILED } else { receipt.standing.into() }
     }
 }
 

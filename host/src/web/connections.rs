@@ -26,6 +26,10 @@ const CONNECTIONS_MAX: usize = 256;
 /// How long a client may take to ask, and to ask again: monitors on a busy machine take a second.
 const ASK_BUDGET: Duration = Duration::from_secs(10);
 
+/// The same of a worker's probes, which answer at once: a supervisor that is kept waiting by those who do
+/// not ask restarts the worker.
+const PROBE_BUDGET: Duration = Duration::from_secs(5);
+
 /// How much of its time a connection keeps after an answer, while half of the places are taken: what
 /// is asked again later asks for a place again, so that those who wait are let in.
 const CROWDED_SHARE: u32 = 16;
@@ -55,10 +59,15 @@ pub struct Connection {
 }
 
 impl Connections {
-    /// Bounds the connections of this listener.
+    /// Bounds the connections of this listener, for the page.
     pub fn new(listener: TcpListener) -> Self {
         // A request that arrives at the last moment is still answered.
         Self::bounded(listener, CONNECTIONS_MAX, ASK_BUDGET + ANSWER_BUDGET)
+    }
+
+    /// Bounds the connections of this listener, for a worker's probes.
+    pub fn of_probes(listener: TcpListener) -> Self {
+        Self::bounded(listener, CONNECTIONS_MAX, PROBE_BUDGET)
     }
 
     fn bounded(listener: TcpListener, connections_max: usize, patience: Duration) -> Self {

@@ -220,7 +220,7 @@ impl ReceiptView {
             class,
             glyph,
             meaning: meaning(receipt.standing),
-            advice: receipt.standing.advice().map(Prose::of),
+            advice: receipt.advice().map(|advice| Prose::of(&advice)),
             warnings,
             error: LastError::of(receipt.last_error_code.as_deref(), receipt.last_error.as_deref()),
             executor: receipt.executor.to_string(),
@@ -258,16 +258,11 @@ impl ReceiptView {
 
 impl StepView {
     fn new(step: &ListedStep) -> Self {
-        let Badge { class, glyph } = Badge::from(step.status);
+        let Badge { class, glyph } = Badge::from(step);
         let is_over = matches!(step.status, Status::Applied | Status::Superseded);
         let error = LastError::of(step.last_error_code.as_deref(), step.last_error.as_deref());
         Self {
-            state: match step.status {
-                Status::Claimed if step.lease_is_over => {
-                    "claimed, lease over: the next worker takes it"
-                }
-                status => status.words(),
-            },
+            state: step.words(),
             class,
             glyph,
             stands_still: step.status == Status::NeedsAttention,

@@ -93,8 +93,10 @@ impl Field {
         asked: Option<&str>,
         all: &[(T, &'static str, &'static str)],
     ) -> (Self, Result<Option<T>, ()>) {
-        let value = written(asked);
-        let found = all.iter().find(|(_, word, _)| *word == value);
+        let written = written(asked);
+        // The command line and the outbox write the same word in other letters.
+        let found = all.iter().find(|(_, word, _)| word.eq_ignore_ascii_case(&written));
+        let value = found.map_or(written, |(_, word, _)| (*word).to_owned());
         let said = match found {
             _ if value.is_empty() => Ok(None),
             Some((chosen, ..)) => Ok(Some(*chosen)),
@@ -186,6 +188,8 @@ mod tests {
         let (field, said) = Field::choice("state", "State", Some(" two "), ALL);
         assert_eq!((said, field.value.as_str(), field.problem), (Ok(Some(2)), "two", None));
         assert_eq!(field.choices.iter().filter(|it| it.is_chosen).count(), 1);
+        let (field, said) = Field::choice("state", "State", Some("TWO"), ALL);
+        assert_eq!((said, field.value.as_str()), (Ok(Some(2)), "two"), "in any letters");
         let (field, said) = Field::choice("state", "State", Some("\u{202e}three"), ALL);
         assert_eq!((said, field.value.as_str()), (Err(()), "\u{202e}three"));
         assert_eq!(field.problem.unwrap().parts[0].text, "<U+202E>three");

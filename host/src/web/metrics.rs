@@ -79,12 +79,13 @@ pub(super) async fn of_servers(State(observer): State<Arc<Observer>>) -> Respons
             add_policy(&mut registry, observer.known().and_then(StatusReader::policy));
         }
     }
+    // Under a configuration with problems nothing of either side is read.
     let up = Family::<Source, Gauge>::default();
     if !observer.is_disabled() {
         let is_up = matches!(ledger, Ok(Some(Ok(_))));
         up.get_or_create(&Source { source: "target" }).set(is_up.into());
     }
-    if observer.has_control() {
+    if observer.has_control() || observer.is_broken() {
         let is_up = matches!(outbox, Ok(Some(Ok(_))));
         up.get_or_create(&Source { source: "control" }).set(is_up.into());
     }
@@ -144,11 +145,14 @@ fn add_policy(registry: &mut Registry, policy: Option<&PolicyStatus>) {
 fn add_ledger(registry: &mut Registry, ledger: &LedgerOverview) {
     let executions = Family::<StateLabel, Gauge>::default();
     for standing in Standing::ALL {
-        let count = ledger.counts.get(standing).copied().unwrap_or_default();
+        let count = ledger.counts.by_standing.get(standing).copied().unwrap_or_default();
         let gauge = executions.get_or_create_owned(&StateLabel { state: standing.as_str() });
         gauge.set(whole(count));
     }
     register(registry, &list::EXECUTIONS, executions);
+    let edited = Gauge::<i64>::default();
+    edited.set(whole(ledger.counts.edited));
+    register(registry, &list::EXECUTIONS_EDITED, edited);
 }
 
 fn add_outbox(registry: &mut Registry, outbox: &OutboxOverview) {

@@ -16,7 +16,7 @@ use crate::config::{Config, ConfigErrors};
 use crate::control::{Control, ControlConnection, ControlError};
 use crate::executor::{PolicyStatus, RegistryStatus, StatusReader, session_contract};
 use crate::ids::{Catalog, EnvironmentCode, StepKey};
-use crate::ledger::{Filter, Ledger, LedgerOptions, Page, Receipt, StandingCounts};
+use crate::ledger::{Filter, Ledger, LedgerOptions, Page, Receipt, ReceiptCounts};
 use crate::outbox::{Counts, ListedStep, NeedingAttention, Outbox, OutboxFault, Status};
 use crate::paging::{Place, Slice};
 use crate::plan::FolderCatalog;
@@ -69,7 +69,7 @@ struct Reading {
 
 /// What the ledger has to say at a glance.
 pub(super) struct LedgerOverview {
-    pub(super) counts: StandingCounts,
+    pub(super) counts: ReceiptCounts,
     pub(super) unsettled: Page,
 }
 
@@ -240,14 +240,19 @@ impl Observer {
         .await
     }
 
-    /// A page of steps.
+    /// A page of steps; with it, when asked for, what needs a person.
     pub(super) async fn steps(
         &self,
         status: Option<Status>,
         place: Place,
-    ) -> Result<Slice<ListedStep>, Trouble> {
+        with_attention: bool,
+    ) -> Result<(Slice<ListedStep>, NeedingAttention), Trouble> {
         self.on_control("The outbox cannot be read", async |outbox, connection| {
-            outbox.page(connection, status, place, PAGE_SIZE).await
+            let page = outbox.page(connection, status, place, PAGE_SIZE).await?;
+            if !with_attention {
+                return Ok((page, NeedingAttention::default()));
+            }
+            Ok((page, outbox.needing_attention(connection, ATTENTION_MAX).await?))
         })
         .await
     }

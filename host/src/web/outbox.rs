@@ -15,6 +15,7 @@ use super::filter::{self, Field, Filter, Pager};
 use super::frame::{Frame, LastError, Moment, Prose, Trouble, render, wrong};
 use super::link;
 use super::observer::Observer;
+use super::status::{Item, of_step};
 use crate::outbox::{ListedStep, Status};
 use crate::paging::{Place, Slice};
 
@@ -32,6 +33,8 @@ struct OutboxPage {
     frame: Frame,
     form: Filter,
     trouble: Option<Trouble>,
+    /// On the first page of all steps.
+    attention: Option<Vec<Item>>,
     rows: Option<Vec<Row>>,
     nothing: &'static str,
     pager: Option<Pager>,
@@ -69,6 +72,7 @@ pub(super) async fn page(
     let page = OutboxPage {
         frame: Frame::new(observer.environment(), "outbox"),
         trouble: None,
+        attention: None,
         rows: None,
         nothing: match &place {
             Ok(Place::Below(_)) => "No older steps.",
@@ -86,9 +90,12 @@ pub(super) async fn page(
         let nothing = "No control catalog is configured, so there is no outbox to read.";
         return render(StatusCode::OK, &OutboxPage { rows: Some(Vec::new()), nothing, ..page });
     }
-    let page = match observer.steps(status, place).await {
+    let is_first = place == Place::Newest && status.is_none();
+    let page = match observer.steps(status, place, is_first).await {
         Err(trouble) => OutboxPage { trouble: Some(trouble), ..page },
-        Ok(Slice { items, newer, older }) => OutboxPage {
+        Ok((Slice { items, newer, older }, attention)) => OutboxPage {
+            attention: Some(attention.steps.iter().map(of_step).collect())
+                .filter(|items: &Vec<Item>| !items.is_empty()),
             rows: Some(items.iter().map(Row::new).collect()),
             pager: Some(Pager::new("Pages of steps", &link, place, newer, older)),
             ..page
@@ -99,13 +106,13 @@ pub(super) async fn page(
 
 impl Row {
     fn new(step: &ListedStep) -> Self {
-        let Badge { class, glyph } = Badge::from(step.status);
+        let Badge { class, glyph } = Badge::from(step);
         let is_over = matches!(step.status, Status::Applied | Status::Superseded);
         let error = LastError::of(step.last_error_code.as_deref(), step.last_error.as_deref());
         Self {
             key: step.step_key.to_string(),
             link: link::to_execution(&step.step_key),
-            state: step.status.words(),
+            state: step.words(),
             class,
             glyph,
             error: error.filter(|_| !is_over),

@@ -72,18 +72,19 @@ struct Attention {
     unread: &'static str,
 }
 
-struct Item {
-    key: String,
-    link: String,
-    state: String,
-    class: &'static str,
-    glyph: &'static str,
-    release: String,
-    direction: String,
-    source: &'static str,
-    since: Moment,
-    error: Option<LastError>,
-    advice: Prose,
+/// Something that needs a person.
+pub(super) struct Item {
+    pub(super) key: String,
+    pub(super) link: String,
+    pub(super) state: String,
+    pub(super) class: &'static str,
+    pub(super) glyph: &'static str,
+    pub(super) release: String,
+    pub(super) direction: String,
+    pub(super) source: &'static str,
+    pub(super) since: Moment,
+    pub(super) error: Option<LastError>,
+    pub(super) advice: Prose,
 }
 
 struct Counts {
@@ -221,7 +222,7 @@ impl Counts {
     ) -> Self {
         let executions = ledger.and_then(|ledger| ledger.as_ref().ok()).map(|ledger| {
             let rows = Standing::ALL.iter().filter_map(|standing| {
-                let count = *ledger.counts.get(standing)?;
+                let count = *ledger.counts.by_standing.get(standing)?;
                 let Badge { class, glyph } = Badge::from(*standing);
                 let (word, state) = (standing.as_str(), standing.words());
                 Some(CountRow { word, state, class, glyph, count })
@@ -309,12 +310,12 @@ impl Attention {
     }
 }
 
-fn of_step(step: &ListedStep) -> Item {
-    let Badge { class, glyph } = Badge::from(step.status);
+pub(super) fn of_step(step: &ListedStep) -> Item {
+    let Badge { class, glyph } = Badge::from(step);
     Item {
         key: step.step_key.to_string(),
         link: link::to_execution(&step.step_key),
-        state: step.status.words().to_owned(),
+        state: step.words().to_owned(),
         class,
         glyph,
         release: step.release.to_string(),
@@ -327,11 +328,14 @@ fn of_step(step: &ListedStep) -> Item {
 }
 
 fn of_receipt(receipt: &Receipt) -> Item {
-    let Badge { class, glyph } = Badge::from(receipt.standing);
+    let Badge { class, glyph } = Badge::from(receipt);
     Item {
         key: receipt.key.to_string(),
         link: link::to_execution(&receipt.key),
-        state: receipt.standing.to_string(),
+        state: match receipt.contradiction {
+            Some(column) => format!("edited by hand: {column}"),
+            None => receipt.standing.to_string(),
+        },
         class,
         glyph,
         release: receipt.identity.release.to_string(),
@@ -339,6 +343,6 @@ fn of_receipt(receipt: &Receipt) -> Item {
         source: "on the target",
         since: Moment::of(receipt.updated_at.as_str()),
         error: LastError::of(receipt.last_error_code.as_deref(), receipt.last_error.as_deref()),
-        advice: Prose::of(receipt.standing.advice().unwrap_or_default()),
+        advice: Prose::of(&receipt.advice().unwrap_or_default()),
     }
 }

@@ -312,7 +312,7 @@ impl Watch {
             was_taken
         });
         if is_over {
-            tracing::info!(server = name(side), "the server answers again");
+            tracing::info!(server = name(side), "the server can be used again");
         }
     }
 
@@ -473,7 +473,7 @@ mod tests {
         watch.looked(Instant::now(), cause("ledger-missing"));
         watch.is_away(one("control-access-denied"));
         assert_eq!(codes(), ["draining", "control-unusable", "target-unusable"]);
-        watch.looked(cause("target-statement-timeout"));
+        watch.looked(Instant::now(), cause("target-statement-timeout"));
         assert_eq!(codes(), ["draining", "control-unusable", "target-unusable"], "it is held up");
         assert!(codes().iter().all(|code| NotReady::CODES.contains(code)));
         let silent = |code: &&&str| is_silence(&format!("target-{code}"));

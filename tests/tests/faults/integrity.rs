@@ -5,7 +5,8 @@ use std::process::Stdio;
 use mysql_async::prelude::Queryable as _;
 use tollgate::executor::{ExecutionError, Outcome, Uncertainty};
 use tollgate::ids::Direction;
-use tollgate::ledger::{Claim, ClaimError, Filter, bootstrap};
+use tollgate::ledger::{Claim, ClaimError, Filter, Ledger, bootstrap};
+use tollgate::target::{SessionContract, Target};
 use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::cli;
 use tollgate_tests::over_servers;
@@ -228,6 +229,19 @@ async fn assert_contradictory(chain: &Chain, plugin: &Plugin, edit: &str, column
     assert!(table.contains("edited by hand"), "{edit}: {table}");
 }
 
+/// How many receipts are counted as edited; each of them comes first among those for a person.
+async fn edited_first(chain: &Chain) -> u64 {
+    let config = chain.config(&[]);
+    let target = Target::new(config.sql_target.as_ref().unwrap()).read_only();
+    let mut connection = target.open(&SessionContract::default()).await.unwrap();
+    let ledger = Ledger::default();
+    let edited = ledger.counts(&mut connection).await.unwrap().edited;
+    let first = ledger.unsettled(&mut connection, 1).await.unwrap().receipts;
+    connection.close().await;
+    assert_eq!(first.iter().any(|receipt| receipt.contradiction.is_some()), edited > 0);
+    edited
+}
+
 async fn fault_71_a_row_edited_by_hand_is_refused_and_flagged(flavour: Flavour) {
     let chain = stage(flavour).await;
     let plugin = Plugin::install(ROWS, None);
@@ -250,6 +264,7 @@ async fn fault_71_a_row_edited_by_hand_is_refused_and_flagged(flavour: Flavour) 
     ] {
         chain.admin_run(&format!("UPDATE {} SET {edit}", scene::LEDGER)).await;
         assert_contradictory(&chain, &plugin, edit, column).await;
+        assert_eq!(edited_first(&chain).await, 1, "{edit}");
         chain.admin_run(&format!("DELETE FROM {}", scene::LEDGER)).await;
         let restore = format!("INSERT INTO {} SELECT * FROM as_it_was", scene::LEDGER);
         chain.admin_run(&restore).await;
@@ -265,6 +280,7 @@ async fn fault_71_a_row_edited_by_hand_is_refused_and_flagged(flavour: Flavour) 
     }
     assert_eq!(applied(&chain.deliver(&plugin, &step).await), "sql:preview:up:1");
     assert_eq!(ids(&chain).await, [1]);
+    assert_eq!(edited_first(&chain).await, 0);
 }
 over_servers!(fault_71_a_row_edited_by_hand_is_refused_and_flagged);
 

@@ -79,7 +79,7 @@ async fn a_node_that_dies_takes_no_step_with_it() {
     }
     let mut last = workers.remove(0);
     nodes.chains[VICTIM].server.rejoin().await;
-    last.wait_until_it_says("the server answers again");
+    last.wait_until_it_says("the server can be used again");
     work.plugin.install_as(
         "late",
         "1.0.0",

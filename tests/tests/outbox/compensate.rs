@@ -1,7 +1,9 @@
 //! Taking a plan back.
 
 use tollgate::ids::StepKey;
-use tollgate::outbox::{CompensateError, Compensated, ExecutorChoice, Reason, Report, Status};
+use tollgate::outbox::{
+    CompensateError, Compensated, ExecutorChoice, Outbox, OutboxOptions, Reason, Report, Status,
+};
 use tollgate::plan::Plan;
 use tollgate_tests::server::Flavour;
 
@@ -112,6 +114,45 @@ async fn what_can_be_taken_back_behind_steps_that_cannot_is_named() {
     assert!(error.help().contains("`--from up:3`"), "{}", error.help());
     let back = compensate(&fixture, "up", Some("up:3")).await.unwrap();
     assert_eq!(keys(&back), ["up:4:compensate", "up:3:compensate"]);
+}
+
+/// What is advised for a step that needs a person is what taking its plan back does.
+#[tokio::test]
+async fn a_step_that_needs_a_person_is_advised_what_its_plan_can_do() {
+    for flavour in Flavour::available() {
+        let mut fixture = Fixture::start(flavour).await;
+        let options = OutboxOptions { attempts_max: 1, ..fixture.outbox.options().clone() };
+        fixture.outbox = Outbox::new(options);
+        let whole = "if the payload is wrong, `tollgate compensate whole`, then publish";
+        let end = "if the payload is wrong, `tollgate compensate end --from end:2`, then publish";
+        let none = "this step records no compensation: mend the target";
+        for (code, with_undo, advice) in [
+            ("whole", [true; 4], whole),
+            ("end", [false, true, true, true], end),
+            ("none", [true, true, false, true], none),
+        ] {
+            fixture.submit(&plan_with(code, 4, |number| with_undo[number - 1])).await;
+            fixture.apply(2).await;
+            let claim = fixture.claim().await.unwrap();
+            fixture.record(&claim, &failed()).await;
+            let mut connection = fixture.open().await;
+            let listed = fixture.outbox.plan_steps(&mut connection, &code.parse().unwrap()).await;
+            let listed = listed.unwrap();
+            let step = listed.iter().find(|step| step.status == Status::NeedsAttention).unwrap();
+            let said = step.advice().unwrap();
+            assert!(said.starts_with(advice), "{flavour}: {said}");
+            assert!(said.ends_with(&format!("`tollgate outbox retry {code}:3`")), "{said}");
+            assert_eq!(listed.iter().filter(|step| step.advice().is_some()).count(), 1);
+        }
+        assert!(compensate(&fixture, "end", None).await.is_err());
+        let back = compensate(&fixture, "end", Some("end:2")).await.unwrap();
+        assert_eq!(keys(&back), ["end:3:compensate", "end:2:compensate"], "{flavour}");
+        assert!(compensate(&fixture, "none", None).await.is_err());
+        assert!(compensate(&fixture, "none", Some("none:3")).await.is_err());
+        // What waits behind it can be ended, and it stays.
+        let back = compensate(&fixture, "none", Some("none:4")).await.unwrap();
+        assert_eq!((keys(&back).len(), back.superseded), (0, 1), "{flavour}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What a claim costs: the same with many rows as with few.
 
+use std::time::Duration;
+
 use mysql_async::prelude::Queryable as _;
 use tollgate::control::ControlConnection;
 use tollgate_tests::asked::number;
@@ -72,6 +74,33 @@ async fn a_claim_reads_a_handful_of_rows_however_many_there_are() {
         let read = rows_read(&mut connection).await - before;
         assert_eq!(due.len(), 1, "{flavour}");
         assert!(read <= ROWS_READ_MAX, "{flavour}: {read} rows were read");
+        let before = rows_read(&mut connection).await;
+        let waited = fixture.outbox.oldest_due(&mut connection).await.unwrap();
+        let read = rows_read(&mut connection).await - before;
+        println!("{flavour}: {read} rows read for the oldest due");
+        assert!(waited > Some(Duration::from_mins(59)), "{flavour}: {waited:?}");
+        assert!(read <= ROWS_READ_MAX, "{flavour}: {read} rows were read");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_whose_lease_is_over_is_due_as_well() {
+    for flavour in Flavour::available() {
+        let fixture = Fixture::start(flavour).await;
+        let mut connection = fixture.open().await;
+        assert_eq!(fixture.outbox.oldest_due(&mut connection).await.unwrap(), None, "{flavour}");
+        fixture.submit(&plan("up", 1)).await;
+        assert!(fixture.outbox.oldest_due(&mut connection).await.unwrap().is_some());
+        let claim = fixture.claim().await.unwrap();
+        assert_eq!(fixture.outbox.oldest_due(&mut connection).await.unwrap(), None, "{flavour}");
+        let listed = fixture.outbox.step(&mut connection, &claim.step().key).await.unwrap();
+        assert_eq!(listed.unwrap().words(), "claimed");
+        fixture.let_leases_end().await;
+        let waited = fixture.outbox.oldest_due(&mut connection).await.unwrap();
+        assert!(waited >= Some(Duration::from_secs(1)), "{flavour}: {waited:?}");
+        let listed = fixture.outbox.step(&mut connection, &claim.step().key).await.unwrap();
+        let words = listed.unwrap().words();
+        assert_eq!(words, "claimed, lease over: the next worker takes it", "{flavour}");
     }
 }
 

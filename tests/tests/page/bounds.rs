@@ -121,11 +121,20 @@ async fn half_a_request_is_given_up_while_others_are_answered() {
     let halves = [half(&served.address), half(probes)];
     assert_eq!(served.get("/healthz").status, 200);
     assert_eq!(ask(probes, "GET", "/healthz", probes).status, 200);
-    for mut client in halves {
+    // The probes' first: the page still waits for the rest then.
+    let [of_page, of_probes] = halves;
+    let waiting = of_page.try_clone().unwrap();
+    for (mut client, is_first) in [(of_probes, true), (of_page, false)] {
         let mut answer = Vec::new();
         let ended = client.read_to_end(&mut answer);
         assert!(!matches!(&ended, Err(error) if error.kind() == WouldBlock), "{ended:?}");
         assert_eq!(answer, b"", "there is nothing to answer");
+        if is_first {
+            waiting.set_nonblocking(true).unwrap();
+            let still = waiting.peek(&mut [0]);
+            waiting.set_nonblocking(false).unwrap();
+            assert!(matches!(&still, Err(error) if error.kind() == WouldBlock), "{still:?}");
+        }
     }
 }
 

@@ -82,6 +82,9 @@ async fn filters_show_what_they_say_and_keep_what_was_written() {
     assert_eq!(listed("plugin=badges"), ["spring-campaign:1"]);
     assert_eq!(listed("environment=live"), ["bulk-7"]);
     assert_eq!(listed("direction=COMPENSATE"), ["summer-7:6:compensate"]);
+    // As the command line writes it.
+    assert_eq!(listed("direction=compensate"), ["summer-7:6:compensate"]);
+    assert_eq!(listed("state=RUNNING"), ["summer-7:1"]);
     assert_eq!(listed("plugin=badges&state=succeeded"), Vec::<String>::new());
     assert_eq!(listed("plugin=+badges+&state=&environment="), ["spring-campaign:1"]);
 
@@ -178,6 +181,34 @@ async fn what_needs_attention_comes_first_with_what_to_do() {
     let step = step.unwrap();
     assert!(step.contains("1146") && step.contains("the plan stands still"), "{step}");
     assert_eq!(page.matches("/executions/spring-campaign:1\"").count(), 1, "said once");
+    assert!(!page.contains("is still on the server, and"), "{page}");
+
+    // The outbox begins with the same, until it is filtered.
+    let steps = served.get("/outbox").body;
+    let (first, rest) = steps.split_once("All steps, the youngest first").unwrap();
+    assert!(first.contains("spring-campaign:1") && first.contains("outbox retry"), "{first}");
+    assert!(!first.contains("loyalty-1.0.0:1") && rest.contains("loyalty-1.0.0:1"), "{steps}");
+    let filtered = served.get("/outbox?state=applied").body;
+    assert!(!filtered.contains("spring-campaign:1") && filtered.contains("loyalty-1.0.0:1"));
+
+    // A session that may still run is told whatever the state.
+    let zombie = "session_id = 4711, session_marker = 'tollgate-page-zombie', server_id = 's'";
+    in_use.change("summer-7:4", zombie).await;
+    let page = served.get("/").body;
+    let item = page.split("<li>").find(|item| item.contains("/executions/summer-7:4\"")).unwrap();
+    assert!(item.contains("needs attention") && item.contains("is still on the server"), "{item}");
+    assert!(item.contains("KILL 4711"), "{item}");
+
+    // What was edited by hand is before all of it, also when it says that it succeeded.
+    in_use.change("bulk-3", "completed_at = NULL").await;
+    for path in ["/", "/executions"] {
+        let page = served.get(path).body;
+        let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no `{text}`: {page}"));
+        assert!(place("bulk-3<") < place("summer-7:4<"), "{path}");
+        assert!(page.contains("edited by hand"), "{path}: {page}");
+    }
+    let metrics = served.get("/metrics").body;
+    assert!(metrics.contains("tollgate_executions_edited 1\n"), "{metrics}");
 }
 
 #[tokio::test]
@@ -198,7 +229,7 @@ async fn an_execution_shows_its_receipt_its_delivery_and_its_statements() {
         "CREATE TABLE IF NOT EXISTS `plugin_preview`.`tier`",
         "DELETE FROM `plugin_preview`.`tier`",
         "applied",
-        "1, of which 0 failed and 0 never reported",
+        "1; counted against the limit: 0 that failed, 0 that never reported",
     ] {
         assert!(page.body.contains(text), "no `{text}`: {}", page.body);
     }

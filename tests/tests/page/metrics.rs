@@ -45,6 +45,7 @@ async fn the_page_tells_what_is_on_the_servers() {
         |name: &str| &**samples.get(name).unwrap_or_else(|| panic!("no {name}: {samples:?}"));
     assert_eq!(value("tollgate_executions{state=\"needs-attention\"}"), "1");
     assert_eq!(value("tollgate_executions{state=\"failed\"}"), "2");
+    assert_eq!(value("tollgate_executions_edited"), "0");
     assert_eq!(value("tollgate_outbox_steps{status=\"NEEDS_ATTENTION\"}"), "1");
     assert_eq!(value("tollgate_outbox_steps{status=\"WAITING\"}"), "1");
     assert_eq!(value("tollgate_outbox_oldest_due_seconds"), "0.0");
@@ -68,6 +69,12 @@ async fn the_page_tells_what_is_on_the_servers() {
     assert_eq!(away["tollgate_source_up{source=\"target\"}"], "0");
     assert_eq!(away["tollgate_source_up{source=\"control\"}"], "0");
     assert!(!away.keys().any(|name| name.starts_with("tollgate_executions")));
+
+    let lease = [("SQL_TARGET_RECEIPT_LEASE_SECONDS", "5")];
+    let broken = Served::start(&in_use.chain, &lease, &[], &folder.path().join("broken"));
+    let broken = self::samples(&broken.get("/metrics").body);
+    assert_eq!(broken["tollgate_source_up{source=\"target\"}"], "0");
+    assert_eq!(broken["tollgate_source_up{source=\"control\"}"], "0");
 }
 
 #[tokio::test]

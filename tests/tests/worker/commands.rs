@@ -189,12 +189,17 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
     let log = work_to(6, &chain, &plugin);
     assert!(log.contains("the worker ended applied=0 needs_attention=1"), "{log}");
     assert!(log.contains("reason=\"idle\""), "{log}");
+    assert!(log.contains("server_error=1146"), "{log}");
     let shown = command(&chain, &["outbox"]);
     assert!(shown.stdout.contains("NEEDS_ATTENTION"), "{}", shown.stdout);
     assert!(shown.stdout.contains("statement-failed"), "{}", shown.stdout);
-    let next =
-        "next: if the payload is wrong, `tollgate compensate up`, then publish a new version";
+    let next = "next: this step records no compensation: mend the target";
     assert!(shown.stdout.contains(next), "{}", shown.stdout);
+    let back = command(&chain, &["compensate", "up"]);
+    assert_eq!(back.code(), Some(1), "as it is advised: {}", back.stdout);
+    let receipts = command(&chain, &["receipts", "--state", "failed"]);
+    let next = "next: mend the cause; while its step is PENDING, the next delivery tries again";
+    assert!(receipts.stdout.contains(next), "{}", receipts.stdout);
     chain.admin_run("CREATE TABLE entry (id INT PRIMARY KEY) ENGINE=InnoDB").await;
     assert_eq!(command(&chain, &["outbox", "retry", "up:1"]).code(), Some(0));
     work(&chain, &plugin);
@@ -208,7 +213,7 @@ async fn what_needs_a_person_is_shown_with_its_reason_and_retried() {
 async fn a_payload_that_was_started_too_often_has_two_ways_out_and_both_are_named() {
     let chain = Chain::start().await;
     chain.control().await;
-    let plugin = Plugin::install("INSERT IGNORE INTO entry (id) VALUES (1)", None);
+    let plugin = Plugin::install("INSERT IGNORE INTO entry (id) VALUES (1)", Some(BACK));
     submit(&chain, &plugin, &plugin.document_of("up", &["orders"]));
     work_to(6, &chain, &plugin);
     assert_eq!(command(&chain, &["outbox", "retry", "up:1"]).code(), Some(0));

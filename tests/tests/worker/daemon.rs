@@ -126,7 +126,7 @@ async fn a_restart_of_both_servers_is_survived() {
     worker.wait_until_it_says("the server does not answer");
     chain.server.start_again();
     assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
-    worker.wait_until_it_says("the server answers again");
+    worker.wait_until_it_says("the server can be used again");
     let applied: Vec<(String, u32)> = chain
         .control_rows("SELECT status, COUNT(*) FROM factory_plugin_control_outbox GROUP BY status")
         .await;

@@ -265,9 +265,9 @@ async fn what_a_claim_met_lasts_while_its_step_waits_and_no_longer() {
     // Nobody tries it again from here: the step is taken back.
     let back = tollgate_tests::cli::run(&mut tollgate(&chain, &[], &["compensate", "up"]));
     assert_eq!(back.code(), Some(0), "{}", back.stderr);
-    assert!(!worker.log().contains("the server answers again"), "{}", worker.log());
+    assert!(!worker.log().contains("the server can be used again"), "{}", worker.log());
     ready(&address, 200);
-    worker.wait_until_it_says("the server answers again");
+    worker.wait_until_it_says("the server can be used again");
 }
 
 /// The target's isolation is proven against the control catalog, and that is where the trouble is.

@@ -41,7 +41,8 @@ States:
   possibly-still-running  the lease ended, the holder's session is still on the server
   succeeded               done, for good
   not-applicable          a compensation of a step that never ran
-  failed                  the last attempt failed; the next delivery tries again
+  failed                  the last attempt failed; tried again while its step is PENDING, see
+                          `tollgate outbox`
   needs-attention         started as often as it may be; a person has to look
   pruned                  done long ago; its receipt was made small
 

@@ -9,7 +9,7 @@ use super::super::output::visible_line;
 const HEAD: [&str; 8] =
     ["ID", "STEP", "PLUGIN", "DIRECTION", "STATE", "STATEMENTS", "RUNS", "UPDATED (UTC)"];
 
-/// One line a receipt, and another one under those that failed or were edited by hand.
+/// One line a receipt, and others under those that failed, were edited by hand, or need something.
 pub(in super::super) fn table(receipts: &[Receipt]) -> String {
     let rows: Vec<[String; 8]> = receipts.iter().map(row).collect();
     let mut widths = HEAD.map(|head| head.chars().count());
@@ -30,6 +30,9 @@ pub(in super::super) fn table(receipts: &[Receipt]) -> String {
             let error = receipt.last_error.as_deref().unwrap_or_default();
             let code = visible_line(code);
             let _ = writeln!(text, "    last error {code}: {}", visible_line(error));
+        }
+        if let Some(advice) = receipt.advice() {
+            let _ = writeln!(text, "    next: {advice}");
         }
     }
     text
@@ -92,6 +95,9 @@ pub(super) fn details(receipt: &Receipt) -> String {
     if let Some(code) = &receipt.last_error_code {
         line("last error", visible_line(code));
         line("", visible_line(receipt.last_error.as_deref().unwrap_or_default()));
+    }
+    if let Some(advice) = receipt.advice() {
+        line("next", advice);
     }
     text
 }
