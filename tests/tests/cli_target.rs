@@ -284,7 +284,7 @@ async fn doctor_names_the_rights_that_are_missing_on_each_side() {
         .await;
     let run = installation.tollgate(&["doctor"]);
     assert_eq!(run.code(), Some(1), "{}", run.stdout);
-    let lacks = "control-grants-missing: the control account lacks rights in its catalog: INSERT";
+    let lacks = "missing  control: the control account lacks rights in its catalog: INSERT";
     assert!(run.stdout.contains(lacks), "{}", run.stdout);
     assert!(run.stdout.contains("CREATE ON `control_plane`.* TO"), "{}", run.stdout);
     let lost = "DROP TABLE control_plane.factory_plugin_control_outbox";
