@@ -221,6 +221,8 @@ async fn assert_contradictory(chain: &Chain, plugin: &Plugin, edit: &str, column
     assert_eq!((claim.code(), retryable), ("receipt-contradictory", false), "{edit}");
     let cause = std::error::Error::source(claim).unwrap().to_string();
     assert!(cause.contains(&format!("`{column}`")), "{edit}: {cause}");
+    // Said once: the step's error is the claim's.
+    assert_eq!(error.to_string(), claim.to_string(), "{edit}");
     assert_eq!(row(chain, "up:1").await, before, "{edit}");
     assert_eq!(chain.changes().await, counted, "{edit}");
     let flagged = tollgate(chain, &["receipts", "--key", "up:1", "--format", "json"]);
