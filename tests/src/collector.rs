@@ -1,7 +1,7 @@
 //! A collector: takes spans as OpenTelemetry's exporters send them, over HTTP on the loopback.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -184,7 +184,7 @@ fn wait_until_listened_on(port: u16) {
 
 /// Takes one request and gives it this answer; nothing when there is none any more.
 fn take(
-    reader: &mut (impl BufRead + Read),
+    reader: &mut impl BufRead,
     to: &mut impl Write,
     kept: &Mutex<Arrived>,
     answer: &str,

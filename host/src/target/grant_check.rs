@@ -128,7 +128,9 @@ async fn read_grants(
         let statement = format!("SHOW GRANTS FOR CURRENT_USER() USING {}", roles.join(", "));
         match show(conn, &statement).await {
             Ok(lines) => {
-                lines.into_iter().for_each(|line| grants.take(line, reading));
+                for line in lines {
+                    grants.take(line, reading);
+                }
                 Vec::new()
             }
             Err(_) => roles,
@@ -157,7 +159,11 @@ async fn take_on_roles(
             && conn.query_drop(format!("SET ROLE {role}")).await.is_ok();
         let lines = if is_taken_on { show(conn, "SHOW GRANTS").await.ok() } else { None };
         match lines {
-            Some(lines) => lines.into_iter().for_each(|line| grants.take(line, reading)),
+            Some(lines) => {
+                for line in lines {
+                    grants.take(line, reading);
+                }
+            }
             None => unread.push(role.clone()),
         }
     }

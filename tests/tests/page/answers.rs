@@ -105,8 +105,8 @@ async fn the_page_the_json_and_the_command_agree_in_every_state() {
         let expected: Vec<&str> = [code].into_iter().filter(|code| !code.is_empty()).collect();
         assert_eq!(json!(codes), json!(expected));
         // The causes are what the status says, each with its help.
-        let causes = ready["reasons"][0]["causes"].as_array().cloned().unwrap_or_default();
-        assert_eq!(causes, missing);
+        let told = ready["reasons"][0]["causes"].as_array().cloned().unwrap_or_default();
+        assert_eq!(told, missing);
         assert_eq!(served.get("/healthz").body, "ok\n");
     }
 }

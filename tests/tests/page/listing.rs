@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use tollgate::executor::Outcome;
 use tollgate::ids::Direction;
 use tollgate_tests::chain::{Chain, Plugin};
 use tollgate_tests::page::{InUse, LEDGER, Served};
@@ -310,7 +311,8 @@ async fn a_receipt_that_does_not_read_is_not_taken_for_nothing() {
     let chain = Chain::start().await;
     chain.control().await;
     let plugin = Plugin::install("DROP TABLE IF EXISTS unused", None);
-    chain.deliver(&plugin, &plugin.step("up", Direction::Forward)).await;
+    let applied = chain.deliver(&plugin, &plugin.step("up", Direction::Forward)).await;
+    assert!(matches!(applied, Outcome::Applied(_)), "{applied:?}");
     let edit = "status = 'FAILED', execution_count = 50, executor_code = '?'";
     chain.admin_run(&format!("UPDATE {LEDGER} SET {edit}")).await;
     let served = Served::start(&chain, &[], &[], &folder.path().join("log"));

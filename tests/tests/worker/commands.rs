@@ -58,7 +58,9 @@ async fn a_row_that_does_not_read_hides_no_other() {
     assert!(shown.stdout.contains("row 1 (`bad:1`): its `step` does not read"), "{}", shown.stdout);
     let lines = command(&chain, &["outbox", "--json"]).json_lines();
     let schema = Schema::of("outbox");
-    lines.iter().for_each(|line| schema.assert_accepts(line));
+    for line in &lines {
+        schema.assert_accepts(line);
+    }
     assert_eq!(lines[0]["counts"]["NEEDS_ATTENTION"], 2);
     assert_eq!(lines[0]["unreadable"][0]["stepKey"], "bad:1");
 
