@@ -125,12 +125,13 @@ async fn what_an_old_installation_gives_everyone_is_found() {
     for flavour in Flavour::available() {
         let place = Place::on(flavour).await;
         open(&place.config()).await.unwrap().close().await;
-        let row = r"INSERT INTO mysql.db (Host, Db, User, Select_priv, Create_priv) \
-                    VALUES ('%', 'test\\_%', '', 'Y', 'Y')";
+        let row = "INSERT INTO mysql.db (Host, Db, User, Select_priv, Create_priv) \
+                   VALUES ('%', 'test\\\\_%', '', 'Y', 'Y')";
         place.server.execute(&[row, "FLUSH PRIVILEGES"]).await;
         // The server itself tells whether it reads such rows so.
         let mut account = place.server.connect(USER, PASSWORD, None).await;
         let is_open = account.query_drop("CREATE DATABASE test_evil").await.is_ok();
+        account.disconnect().await.unwrap();
         assert!(is_open || flavour != Flavour::Mysql56);
         if is_open {
             place.server.execute(&["DROP DATABASE test_evil"]).await;

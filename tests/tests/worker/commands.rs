@@ -69,7 +69,7 @@ async fn a_row_that_does_not_read_hides_no_other() {
     assert!(page.contains("up:1") && page.contains("bad:1"), "{page}");
     let metrics = served.get("/metrics").body;
     assert!(metrics.contains(r#"tollgate_source_up{source="control"} 1"#), "{metrics}");
-    let needing = r#"tollgate_outbox_steps{status="needs-attention"} 2"#;
+    let needing = r#"tollgate_outbox_steps{status="NEEDS_ATTENTION"} 2"#;
     assert!(metrics.contains(needing), "{metrics}");
 }
 
