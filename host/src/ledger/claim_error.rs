@@ -12,7 +12,8 @@ use crate::blame::Blame;
 /// A claim whose answer was lost: the row may carry its token, and what its session was sent last may
 /// still arrive there.
 ///
-/// It is good for one [`Ledger::resume`], and for nothing after the payload's first statement.
+/// It is good for one [`Ledger::resume`](super::Ledger::resume), and for nothing after the payload's first
+/// statement.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PendingClaim {
     pub(super) token: LeaseToken,
@@ -39,7 +40,7 @@ pub enum ClaimError {
     /// The ledger is not what it must be.
     #[error("nothing can be claimed in this ledger")]
     Shape(#[source] ShapeError),
-    /// The claim may have been written: [`Ledger::resume`] it on a new connection.
+    /// The claim may have been written: [`Ledger::resume`](super::Ledger::resume) it on a new connection.
     #[error("the answer to the claim was lost")]
     AnswerLost {
         /// What resumes it.
