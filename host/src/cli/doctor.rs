@@ -19,7 +19,8 @@ use super::{Exit, Failure, Global, Run, configuration, output, receipts};
 /// Explain what is missing and name the next command
 ///
 /// Looks at the policy, the configuration, the target's isolation and rights, its ledger, the control
-/// outbox and the rights on it, in this order, and stops at what has to be mended first. Changes nothing, shows no URL, user or password.
+/// outbox and the rights on it, in this order, and stops at what has to be mended first. Changes nothing,
+/// shows no URL, user or password.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -144,18 +144,6 @@ pub(super) fn load_pinned(
     runtime.load(pin, &store.component(pin)?).map_err(refused(&pin.file))
 }
 
-/// Loads a component that no pin vouches for. With a key it has to be signed, like those of a store.
-pub(super) fn load_file(
-    runtime: &PolicyRuntime,
-    store: &PolicyStore,
-    path: &Path,
-) -> Result<LoadedPolicy, Failure> {
-    let component = read_component(path)?;
-    store.check_file(path, &component)?;
-    let policy = runtime.load_unpinned(&component).map_err(refused(path.display()))?;
-    Ok(LoadedPolicy { policy, component })
-}
-
 /// A policy and the bytes it was loaded from.
 pub(super) struct LoadedPolicy {
     pub(super) policy: Policy,
@@ -173,17 +161,32 @@ pub(super) fn load_with_bytes(
     Ok(LoadedPolicy { policy, component })
 }
 
-/// Loads a component from a file, under its pin when the store has one. With a key it has to be signed,
-/// like those of a store.
-pub(super) fn load_file_with_bytes(
+/// What a component that is named by its file is loaded under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FilePin {
+    /// Its own description, whatever the store says of it.
+    Own,
+    /// Its pin, when the store has one.
+    OfStore,
+}
+
+/// Loads a component from a file. With a key it has to be signed, like those of a store.
+pub(super) fn load_file(
     runtime: &PolicyRuntime,
     store: &PolicyStore,
     path: &Path,
+    pin: FilePin,
 ) -> Result<LoadedPolicy, Failure> {
     let component = read_component(path)?;
     store.check_file(path, &component)?;
-    let digest = Digest::of(&component);
-    let policy = match store.pins().iter().find(|pin| pin.sha256 == digest) {
+    let pin = match pin {
+        FilePin::Own => None,
+        FilePin::OfStore => {
+            let digest = Digest::of(&component);
+            store.pins().iter().find(|pin| pin.sha256 == digest)
+        }
+    };
+    let policy = match pin {
         Some(pin) => runtime.load(pin, &component),
         None => runtime.load_unpinned(&component),
     };

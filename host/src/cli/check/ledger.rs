@@ -8,7 +8,7 @@ use tollgate::audit::{
 };
 use tollgate::policy::{Policy, PolicyRuntime};
 
-use super::super::sandbox::{self, StoreArguments};
+use super::super::sandbox::{self, FilePin, StoreArguments};
 use super::super::until::Until;
 use super::super::{Exit, Failure};
 use super::report::{Renderer, Report};
@@ -28,7 +28,7 @@ pub(super) fn replayer(
         policies.push(sandbox::load_with_bytes(runtime, &store, pin)?.policy);
     }
     for path in files {
-        policies.push(sandbox::load_file_with_bytes(runtime, &store, path)?.policy);
+        policies.push(sandbox::load_file(runtime, &store, path, FilePin::OfStore)?.policy);
     }
     let runtime = runtime.clone();
     Ok(Replayer::new(policies).fetching(move |digest| {

@@ -22,7 +22,7 @@ use tollgate::policy::{Decision, Diagnostic, LineIndex, Policy};
 
 use self::report::{Renderer, Report, Summary, Written};
 use self::summary::{Counted, Counts};
-use super::sandbox::{self, RuntimeArguments, StoreArguments};
+use super::sandbox::{self, FilePin, RuntimeArguments, StoreArguments};
 use super::until::Until;
 use super::{Exit, Failure, Global, Run, output};
 
@@ -168,7 +168,10 @@ impl Check {
         match self.policy.as_slice() {
             [_, _, ..] => Err(Failure::usage("one policy decides on files")
                 .with_help("name one `--policy`; `tollgate policy diff` compares two")),
-            [path] => sandbox::load_file(&runtime, &self.store.open()?, path).map(|it| it.policy),
+            [path] => {
+                let store = self.store.open()?;
+                sandbox::load_file(&runtime, &store, path, FilePin::Own).map(|it| it.policy)
+            }
             [] => sandbox::load_pinned(&runtime, &self.store.open()?, &self.executor),
         }
     }

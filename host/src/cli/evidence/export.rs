@@ -16,7 +16,7 @@ use super::super::payloads;
 use super::super::receipts;
 use super::super::releases::is_folder;
 use super::super::replace::{Place, Replaces, Written, replace};
-use super::super::sandbox::{self, LoadedPolicy, RuntimeArguments, StoreArguments};
+use super::super::sandbox::{self, FilePin, LoadedPolicy, RuntimeArguments, StoreArguments};
 use super::super::{Exit, Failure, Global, Run, output};
 
 /// The catalog a payload is decided for when none is said, as of `tollgate check`.
@@ -199,7 +199,7 @@ impl Export {
     ) -> Result<LoadedPolicy, Failure> {
         let store = self.store.open()?;
         if let Some(path) = &self.policy {
-            return sandbox::load_file_with_bytes(runtime, &store, path);
+            return sandbox::load_file(runtime, &store, path, FilePin::OfStore);
         }
         let Some(receipt) = receipt else {
             return sandbox::load_with_bytes(runtime, &store, store.pin(&self.executor)?);

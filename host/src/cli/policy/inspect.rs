@@ -13,7 +13,9 @@ use tollgate::policy::{
     GUEST_TABLE_ELEMENTS_MAX,
 };
 
-use super::super::sandbox::{LoadedPolicy, RuntimeArguments, StoreArguments, load_file, refused};
+use super::super::sandbox::{
+    FilePin, LoadedPolicy, RuntimeArguments, StoreArguments, load_file, refused,
+};
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
 use super::about::{self, Memory, PAGE_BYTES};
@@ -76,7 +78,8 @@ impl Run for Inspect {
         let store = self.store.open()?;
         let runtime = self.runtime.start()?;
         let (bytes, policy) = if let Some(path) = &self.file {
-            let LoadedPolicy { policy, component } = load_file(&runtime, &store, path)?;
+            let LoadedPolicy { policy, component } =
+                load_file(&runtime, &store, path, FilePin::Own)?;
             (component, policy)
         } else {
             let pin = store.pin(&self.executor)?;

@@ -15,7 +15,7 @@ use tollgate::ids::{Catalog, ExecutorCode};
 use tollgate::policy::{Policy, PolicyRuntime};
 
 use super::super::check;
-use super::super::sandbox::{self, RuntimeArguments, StoreArguments};
+use super::super::sandbox::{self, FilePin, RuntimeArguments, StoreArguments};
 use super::super::until::Until;
 use super::super::{Exit, Failure, Global, Run, output};
 use super::Format;
@@ -166,7 +166,8 @@ impl Diff {
                 sandbox::load_pinned(runtime, &self.store.open_other(folder)?, executor)
             }
             Named::File(path) => {
-                sandbox::load_file(runtime, &self.store.open()?, path).map(|it| it.policy)
+                let store = self.store.open()?;
+                sandbox::load_file(runtime, &store, path, FilePin::Own).map(|it| it.policy)
             }
         }
     }
